@@ -94,7 +94,7 @@ for (let at = 0; at < count; at += 500) {
 }
 if (values.credits) await budgetStore(queries).keepCredits(organization_id, 1e15, AT);
 
-const clock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
+const clock = { nowMs: Date.now, monotonicMs: () => performance.now() };
 const authenticate = createAuthenticate({
   findKey: (name) => findKeyFacts(queries, name),
   findBudgets: async () => [],

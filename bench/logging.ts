@@ -31,7 +31,7 @@ const ROUNDS = 3;
 const AT_ONCE = 32;
 const CHUNKS = 200;
 
-const clock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
+const clock = { nowMs: Date.now, monotonicMs: () => performance.now() };
 const directory = mkdtempSync(join(tmpdir(), 'bench-logging-'));
 const database = await openDatabase({ data_dir: directory });
 const home = await organizationStore(database.queries).insertFirst({ at: new Date().toISOString() });
@@ -89,7 +89,7 @@ const contents = createLoggedContents({
   store: loggedContentStore(database.queries),
   vault: createVault('a secret of thirty-two characters!'),
   retention_days: 1,
-  now_ms: Date.now,
+  nowMs: Date.now,
   log: quiet,
   metrics: { contentsLost() {} },
 });

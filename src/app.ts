@@ -173,8 +173,8 @@ export async function createApp(options: AppOptions): Promise<App> {
   const { served, database, changes, home, recorder, clock, log, metrics } = options;
   /** The configuration of the start, only for settings that need a restart. Other code calls `served` each time. */
   const { config } = served();
-  const catalog = () => served().catalog.at(clock.now_ms());
-  const wholeCatalog = () => served().wholeCatalog().at(clock.now_ms());
+  const catalog = () => served().catalog.at(clock.nowMs());
+  const wholeCatalog = () => served().wholeCatalog().at(clock.nowMs());
   const routers = () => served().config.routing;
   const listingsFor = createListings();
   const listings = () => listingsFor(catalog(), routers());
@@ -198,7 +198,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   };
   // The embedded store has its own time limits and no network.
   const storeWait =
-    database.engine === 'postgres' ? () => new StoreWait(limits.store_read_ms_max, clock.monotonic_ms) : undefined;
+    database.engine === 'postgres' ? () => new StoreWait(limits.store_read_ms_max, clock.monotonicMs) : undefined;
   const previousSecrets = createPreviousSecretUses({ keys: keyStore(database.queries), log });
   const authenticate = createAuthenticate({
     findKey: (hash) => findKeyFacts(database.prompt, hash),
@@ -232,7 +232,7 @@ export async function createApp(options: AppOptions): Promise<App> {
       if (draining && !request.url.startsWith('/health')) return shuttingDown();
       if (serve_without_store_ms > 0 && request.principal?.kind === 'management' && request.method !== 'GET') {
         // Nodes that cannot reach the store may not know of a change or revocation until then.
-        const until = new Date(clock.now_ms() + serve_without_store_ms).toISOString();
+        const until = new Date(clock.nowMs() + serve_without_store_ms).toISOString();
         reply.header('x-gateway-unreachable-nodes-serve-until', until);
       }
       return undefined;
@@ -258,7 +258,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     secret: options.secret,
     store: config.reasoning_state.keep === 'store' ? reasoningStateStore(database.queries) : undefined,
     crypt: createVault(options.secret),
-    now_ms: clock.now_ms,
+    nowMs: clock.nowMs,
     keep_ms: config.reasoning_state.hours * 3_600_000,
     log,
   });
@@ -271,7 +271,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     store: { ...storedResponseStore(database.queries), find: storedResponseStore(database.prompt).find },
     vault: createVault(options.secret),
     retention_days: config.responses.retention_days,
-    now_ms: clock.now_ms,
+    nowMs: clock.nowMs,
     log,
   });
   const stored = config.responses.store ? responses : undefined;
@@ -287,12 +287,12 @@ export async function createApp(options: AppOptions): Promise<App> {
     statistics,
     store: endpointStatisticsStore(database.queries, database.engine),
     run: randomUUID(),
-    now_ms: clock.now_ms,
+    nowMs: clock.nowMs,
     log,
   });
   const health = createHealth(statistics.performance);
   const shownStatistics = (id: string) => {
-    const shown = statisticsShown(id, { health, statistics, now_ms: clock.now_ms() });
+    const shown = statisticsShown(id, { health, statistics, now_ms: clock.nowMs() });
     const { endpoint_status } = served().config.compatibility;
     return endpoint_status === 'integer' ? { ...shown, status: Number(shown.status) } : shown;
   };
@@ -309,7 +309,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     ownCredentials,
     upstream,
     media,
-    adapters: [files.adapter, createWebAdapter(search, clock.now_ms), createCompression(tokenizer)],
+    adapters: [files.adapter, createWebAdapter(search, clock.nowMs), createCompression(tokenizer)],
     preparations: [createSearchWire(), files.preparation],
     server_tools: createServerTools(search, {
       pages: createPageFetcher(config.media, { proxies: config.proxies }),
@@ -342,13 +342,13 @@ export async function createApp(options: AppOptions): Promise<App> {
     store: loggedContentStore(database.queries),
     vault: createVault(options.secret),
     retention_days: config.logging.retention_days,
-    now_ms: clock.now_ms,
+    nowMs: clock.nowMs,
     log,
     metrics,
   });
   const generationFill = createGenerationFill({ lists: generationLists(database.queries), log });
   const endpointPrices = endpointPriceStore(database.queries);
-  const priceHistory = createPriceHistory({ catalog, store: endpointPrices, now_ms: clock.now_ms, log });
+  const priceHistory = createPriceHistory({ catalog, store: endpointPrices, nowMs: clock.nowMs, log });
   const usageUpkeep = createUsageUpkeep({ store: analyticsStore(database.queries), log });
   const broadcast = createBroadcast({
     destinations: config.logging.broadcast,
@@ -368,17 +368,17 @@ export async function createApp(options: AppOptions): Promise<App> {
     plugins({ files, healing, hasOcr: ocr.isOn }),
   ]);
   const settled = () => recentOutcomes(recorder);
-  const change = createChange({ database, changes, now: clock.now_ms, settled });
+  const change = createChange({ database, changes, now: clock.nowMs, settled });
   const probes =
     config.probes === null
       ? undefined
       : createProbes({ ...config.probes, database, change, home, catalog, inference, statistics, health, clock, log });
   metrics.watchRecorder(() => recorder.state());
   metrics.watchStore(database);
-  metrics.watchEndpoints(() => endpointStates({ health, statistics, now_ms: clock.now_ms() }));
+  metrics.watchEndpoints(() => endpointStates({ health, statistics, now_ms: clock.nowMs() }));
   const ledger = ledgerOperations(database.queries, database.engine);
   metrics.watchDoubt(async () => ({
-    in_doubt_nano: await ledger.sumInDoubt(clock.now_ms()),
+    in_doubt_nano: await ledger.sumInDoubt(clock.nowMs()),
     ...(await ledger.sumPresumed()),
   }));
   const releaseS = config.ledger.lost_node_release_after;
@@ -421,20 +421,20 @@ export async function createApp(options: AppOptions): Promise<App> {
       createCompletion(api, { inference, clock, heartbeat_first_ms, heartbeat_ms, samplerOffValues });
       createEmbeddings(api, { inference, tokenizer, clock });
       createTranscription(api, { inference, clock });
-      listEmbeddingModels(api, { listings, statistics: shownStatistics, now: clock.now_ms });
+      listEmbeddingModels(api, { listings, statistics: shownStatistics, now: clock.nowMs });
       explainRoute(api, { inference, recorder, clock, samplerOffValues });
       getGenerationContent(api, { contents });
       getGeneration(api, {
         generations: { find: findGeneration, keptDays: () => served().config.retention.generations_days },
       });
-      listModels(api, { listings, site: config.auth, statistics: shownStatistics, now: clock.now_ms });
-      countModels(api, { listings, now: clock.now_ms });
+      listModels(api, { listings, site: config.auth, statistics: shownStatistics, now: clock.nowMs });
+      countModels(api, { listings, now: clock.nowMs });
       listUsableModels(api, {
         wholeCatalog,
         ownCredentials,
         allow_unpriced: config.ledger.unknown_price === 'allow',
         statistics: shownStatistics,
-        now: clock.now_ms,
+        now: clock.nowMs,
       });
       getModel(api, { catalog, routers });
       retrieveModel(api, { catalog, routers });
@@ -443,10 +443,10 @@ export async function createApp(options: AppOptions): Promise<App> {
         catalog,
         routers,
         days: endpointStatisticsStore(database.queries, database.engine).listDays,
-        now: clock.now_ms,
+        now: clock.nowMs,
       });
       listEndpointPrices(api, { catalog, routers, prices: endpointPrices.list });
-      listFailingEndpoints(api, { catalog, routers, health, statistics, now: clock.now_ms });
+      listFailingEndpoints(api, { catalog, routers, health, statistics, now: clock.nowMs });
       listZdrEndpoints(api, { catalog, listings, statistics: shownStatistics });
       serveManagement(api, {
         providers() {
@@ -484,7 +484,7 @@ export async function createApp(options: AppOptions): Promise<App> {
           const { providers, providers_own_only, providers_off } = served().config;
           return { on: providers, own_only: providers_own_only, off: providers_off };
         },
-        isRefused: (id) => health.condition(id, clock.now_ms()) === 'refused',
+        isRefused: (id) => health.condition(id, clock.nowMs()) === 'refused',
         services,
         dryRuns: {
           contents,
@@ -556,7 +556,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   usageUpkeep.start();
   priceHistory.start();
   retention.start();
-  const seeded = usualOutputs(database.queries, clock.now_ms()).then(
+  const seeded = usualOutputs(database.queries, clock.nowMs()).then(
     (sums) => usual.seed(sums),
     (error: unknown) => log.warn({ err: error }, 'the usual length of answers could not be read from the store'),
   );

@@ -81,7 +81,7 @@ test('ends the stream with a fault if a chunk arrives after the charge of its at
     meter: { chunk: (one: unknown) => metered.push(one) },
   };
   const view = { show: (chunks: unknown) => chunks };
-  const parts = { clock: { monotonic_ms: () => 0 } };
+  const parts = { clock: { monotonicMs: () => 0 } };
   const chunks = new LaterChunks(
     ...([{}, charged, { later }, view, parts] as unknown as ConstructorParameters<typeof LaterChunks>),
   );

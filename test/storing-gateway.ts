@@ -34,12 +34,12 @@ export async function streamed(gateway: TestGateway, body: object) {
 
 /** A gateway that stores responses for two days. */
 export function startStoring(
-  clock: { now_ms: () => number },
+  clock: { nowMs: () => number },
   { data_dir, database_url }: { data_dir?: string | undefined; database_url?: string | undefined } = {},
 ): Promise<TestGateway> {
   return startGateway({
     yaml: JSON.stringify({ responses: { store: true, retention_days: 2 } }),
-    clock: { ...clock, monotonic_ms: () => performance.now() },
+    clock: { ...clock, monotonicMs: () => performance.now() },
     environment: {
       GATEWAY_SECRET: 'a-secret-of-the-test-long-enough-to-be-one',
       ...(database_url === undefined ? {} : { DATABASE_URL: database_url }),

@@ -265,7 +265,7 @@ function createRouter(world: World, options: RouterOptions): Router {
   const byHost = new Map(farSide.providers.map((provider) => [`${provider.name}.invalid`, provider]));
   /** The requests in progress, and when each was sent to which provider. */
   const open = new Map<string, Under>();
-  const clock = { now_ms: () => Math.floor(time.nowMs()), monotonic_ms: time.elapsedMs };
+  const clock = { nowMs: () => Math.floor(time.nowMs()), monotonicMs: time.elapsedMs };
   const statistics = createEndpointStatistics();
 
   const upstream: Upstream = {

@@ -72,12 +72,12 @@ function setUp(
     management_key: 'the management key of the environment',
     home: { organization_id: 'organization', default_workspace_id: 'workspace' },
     findOwner: async () => 'owner',
-    clock: { now_ms: () => NOW + state.at_ms },
+    clock: { nowMs: () => NOW + state.at_ms },
     isRevokedHere: ({ hash }) => hash === state.revoked,
     onPreviousSecret: () => {},
     memory: {
       clock: {
-        monotonic_ms: () => state.at_ms,
+        monotonicMs: () => state.at_ms,
         get is_sure() {
           return state.is_sure;
         },

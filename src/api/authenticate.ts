@@ -28,7 +28,7 @@ export interface AuthenticateOptions {
   home: { organization_id: string; default_workspace_id: string };
   findOwner(organizationId: string): Promise<string | undefined>;
   /** The clock by which keys expire: that of the store. */
-  clock: Pick<Clock, 'now_ms'>;
+  clock: Pick<Clock, 'nowMs'>;
   memory: StoreMemoryOptions;
   /** Whether an operator revoked a key on this node, whatever the store contains. */
   isRevokedHere(key: Pick<StoredKey, 'hash' | 'label' | 'previous_label'>): boolean;
@@ -151,7 +151,7 @@ export function createAuthenticate(options: AuthenticateOptions): Authenticate {
     if (lineage.some(options.isRevokedHere)) {
       throw new GatewayError(401, 'This API key is revoked on this node of the gateway');
     }
-    const now = clock.now_ms();
+    const now = clock.nowMs();
     const refusal = keyRefusal(lineage, now);
     if (refusal !== undefined) throw new GatewayError(401, refusal);
     const [key] = lineage;

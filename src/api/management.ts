@@ -234,7 +234,7 @@ export function serveManagement(server: Server, dependencies: ManagementDependen
     recorder,
     ...dryRuns,
     clock,
-    now: clock.now_ms,
+    now: clock.nowMs,
     providerSlug,
     vault: createVault(secret),
     secret,

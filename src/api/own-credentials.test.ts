@@ -51,7 +51,7 @@ function memory(rows: (workspaceId: string) => StoredByok[]) {
     vault,
     takesJson: (provider) => provider === 'parts',
     memory: {
-      clock: { monotonic_ms: () => state.now_ms, is_sure: true },
+      clock: { monotonicMs: () => state.now_ms, is_sure: true },
       changes: { listen: changes.listen, current: () => state.is_current, currentUntilMs: () => state.now_ms },
       serve_without_store_ms: 0,
     },

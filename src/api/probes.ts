@@ -33,14 +33,14 @@ export function createProbes({ usd_per_day, database, change, home, ...options }
   async function principal(): Promise<Principal | null> {
     const key = await keys.findByHash(hash);
     // Without a budget nothing would bound the probes.
-    if (key === undefined || key.limit_nano === null || !isUsable(key, clock.now_ms())) return null;
+    if (key === undefined || key.limit_nano === null || !isUsable(key, clock.nowMs())) return null;
     const caller = callerOf(key);
     // Probes contain no data of clients, so no guardrails apply.
     return { ...caller, budgets: await budgets.findBySubjects(subjectsOf(caller)), guardrails: [] };
   }
 
   async function claim(endpointId: string, everyMs: number): Promise<boolean> {
-    const nowMs = clock.now_ms();
+    const nowMs = clock.nowMs();
     if (nowMs - sweptMs > limits.statistics_quarters_keep_ms) {
       sweptMs = nowMs;
       await store.sweep(nowMs - limits.statistics_quarters_keep_ms);

@@ -18,7 +18,7 @@ export const madeName = (name: string): string => `made:${name}`;
 
 /** Dependencies that all caches of store records share. */
 export interface StoreMemoryOptions {
-  clock: Pick<Database['clock'], 'monotonic_ms' | 'is_sure'>;
+  clock: Pick<Database['clock'], 'monotonicMs' | 'is_sure'>;
   /** Reports changes, and whether its reports are complete. */
   changes: Pick<ChangeFeed, 'listen' | 'current' | 'currentUntilMs'>;
   /** How long records are used that cannot be read again, from the time when they were last known to be current. */
@@ -111,14 +111,14 @@ export class StoreMemory<T> {
     if (!changes.current()) return this.#answer(name, this.#readNext(name, load), storeWait);
     const known = this.#known.get(name);
     if (known?.value !== undefined && (known.changes === this.#changes || this.#isCurrent(name, known))) {
-      if (clock.monotonic_ms() - known.read_ms < limits.key_cache_ms_max) {
+      if (clock.monotonicMs() - known.read_ms < limits.key_cache_ms_max) {
         known.is_used = true;
         return known.value;
       }
     }
     const absent = this.#absent.get(name);
     if (absent !== undefined && this.#isCurrent(name, absent)) {
-      if (clock.monotonic_ms() - absent.read_ms < KEY_ABSENT_MS_MAX) {
+      if (clock.monotonicMs() - absent.read_ms < KEY_ABSENT_MS_MAX) {
         return Promise.resolve({ value: undefined, is_served_without_store: false });
       }
     }
@@ -146,7 +146,7 @@ export class StoreMemory<T> {
    */
   #readNext(name: string, load: () => Promise<T | undefined>): Promise<T | undefined> {
     const reading = this.#reading.get(name);
-    const isLate = (begunMs: number) => this.#options.clock.monotonic_ms() - begunMs > READ_SHARED_MS_MAX;
+    const isLate = (begunMs: number) => this.#options.clock.monotonicMs() - begunMs > READ_SHARED_MS_MAX;
     if (reading === undefined || isLate(reading.begun_ms)) return this.#read(name, load);
     const waiting = this.#next.get(name);
     if (waiting !== undefined) return waiting;
@@ -162,7 +162,7 @@ export class StoreMemory<T> {
   #read(name: string, load: () => Promise<T | undefined>): Promise<T | undefined> {
     const reading = {
       changes: this.#changes,
-      begun_ms: this.#options.clock.monotonic_ms(),
+      begun_ms: this.#options.clock.monotonicMs(),
       answer: this.#load(name, load),
     };
     this.#reading.set(name, reading);
@@ -172,7 +172,7 @@ export class StoreMemory<T> {
   }
 
   async #load(name: string, load: () => Promise<T | undefined>): Promise<T | undefined> {
-    const record = { read_ms: this.#options.clock.monotonic_ms(), changes: this.#changes, is_used: false };
+    const record = { read_ms: this.#options.clock.monotonicMs(), changes: this.#changes, is_used: false };
     const value = await load();
     this.forget(name);
     if (this.#isCurrent(name, { ...record, value })) this.#remember(name, { ...record, value });
@@ -203,7 +203,7 @@ export class StoreMemory<T> {
     const { clock, changes, serve_without_store_ms } = this.#options;
     if (serve_without_store_ms === 0 || !clock.is_sure) return false;
     const trueAtMs = Math.max(read_ms, changes.currentUntilMs());
-    return clock.monotonic_ms() - trueAtMs < serve_without_store_ms;
+    return clock.monotonicMs() - trueAtMs < serve_without_store_ms;
   }
 
   /** Removes entries that were not used for longest to make room; a Map keeps insertion order. */

@@ -179,7 +179,7 @@ async function fill(file: string, environment: Environment): Promise<void> {
     }
     return key;
   };
-  const past = { ...systemClock, now_ms: () => Date.now() - (DAYS + 1) * DAY_MS };
+  const past = { ...systemClock, nowMs: () => Date.now() - (DAYS + 1) * DAY_MS };
   let secrets: string[] = [];
   const managementKey = await within(past, async (manage) => {
     secrets = await createCompany(manage);
@@ -189,7 +189,7 @@ async function fill(file: string, environment: Environment): Promise<void> {
     for (const [email, name, role] of demoMembers) {
       const [first = '', last = ''] = name.split(' ');
       const person = { name, email, first_name: first, last_name: last, issuer: null, subject: null };
-      const at = new Date(past.now_ms()).toISOString();
+      const at = new Date(past.nowMs()).toISOString();
       await identityStore(database.queries).insertMember(person, { organization_id: home.organization_id, role, at });
     }
     const catalog = catalogOf(config).at(Date.now());

@@ -18,7 +18,7 @@ export interface FirstKeys {
   file: string | undefined;
 }
 
-const now = (clock: Clock) => new Date(clock.now_ms()).toISOString();
+const now = (clock: Clock) => new Date(clock.nowMs()).toISOString();
 
 /** Creates the first organization, unless it exists. */
 export function firstHome(database: Database, clock: Clock): Promise<Home> {

@@ -178,7 +178,7 @@ interface Made {
 
 const madeIn = ({ database }: OpenStore, { secret, key }: { secret: string; key: StoredKey }): Made => ({
   key: secret,
-  data: shownKey(key, database.clock.now_ms()),
+  data: shownKey(key, database.clock.nowMs()),
 });
 
 function wantedKey(values: { name?: string; management: boolean; limit?: string; 'limit-reset'?: string }): Wanted {
@@ -248,7 +248,7 @@ export const keysCommand: Command = {
       const onlyGranted = values['made-by-applications'];
       const list = async (store: OpenStore) => {
         const keys = (await keysOf(store)).filter((key) => !onlyGranted || key.made_by !== null);
-        if (values.json) printJson(keys.map((key) => shownKey(key, store.database.clock.now_ms())));
+        if (values.json) printJson(keys.map((key) => shownKey(key, store.database.clock.nowMs())));
         else for (const key of keys) process.stdout.write(lineOf(key, { showsGrantor: onlyGranted }));
       };
       await withStore(config, list);

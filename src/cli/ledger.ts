@@ -44,7 +44,7 @@ async function verify(config: Config, asJson: boolean): Promise<number> {
 
 async function status({ database }: OpenStore, asJson: boolean): Promise<void> {
   const operations = ledgerOperations(database.queries, database.engine);
-  const nodes = await operations.listNodes(systemClock.now_ms());
+  const nodes = await operations.listNodes(systemClock.nowMs());
   const { booked_nano, estimated_nano, estimated } = await operations.sumPresumed();
   const deleted = await retentionStore(database).states();
   const sum = (some: LedgerNode[]) => some.reduce((total, { leased_nano }) => total + leased_nano, 0);
@@ -87,7 +87,7 @@ async function status({ database }: OpenStore, asJson: boolean): Promise<void> {
 }
 
 async function release({ database, change, actor }: OpenStore, node: string): Promise<string> {
-  const at = systemClock.now_ms();
+  const at = systemClock.nowMs();
   const released = await change(actor, (work) => releaseNode(work, { engine: database.engine, node, at }));
   if ('why' in released) throw new Refusal(released.why === 'live' ? liveNode(node) : `There is no node ${node}.`);
   const { leased_nano, leases, booked_nano } = released;

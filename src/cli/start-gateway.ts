@@ -249,7 +249,7 @@ async function build(
     isStoreAway: () => !database.isReachable(),
     lookup: createLookup({ catalog: served.catalog, providers: config.providers, services }),
     // The recorder reads the store's time itself, and notices if the machine's clock is set.
-    clock: realClock(machine.now_ms),
+    clock: realClock(machine.nowMs),
     log,
   });
   opened.defer(() => recorder.stop());
@@ -308,7 +308,7 @@ async function build(
       if (!config.console || config.auth.issuer !== undefined || !config.first_keys.are_printed) return undefined;
       const { organization_id, owner_user_id: userId } = home;
       const actor: Actor = { organization_id, actor: 'command', key_hash: null, user_id: userId, request_id: null };
-      const change = createChange({ database, changes, now: clock.now_ms });
+      const change = createChange({ database, changes, now: clock.nowMs });
       return change(actor, (work) => createSignInPath(work, { organization_id, user_id: userId }));
     },
     replace(next) {

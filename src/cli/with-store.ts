@@ -36,7 +36,7 @@ export async function withStore<T>(
     const home = await firstHome(database, systemClock);
     const changes = await openChangeFeed({ data_dir, database_url: config.database_url, listens: false });
     try {
-      const change = createChange({ database, changes, now: database.clock.now_ms });
+      const change = createChange({ database, changes, now: database.clock.nowMs });
       const { organization_id, owner_user_id: userId } = home;
       const actor: Actor = { organization_id, actor: 'command', key_hash: null, user_id: userId, request_id: null };
       return await run({ database, home, change, actor });

@@ -4,7 +4,7 @@ import { createRateLimit, rateLimited } from './rate-limit.ts';
 
 function setUp(perMinute: number) {
   let atMs = 0;
-  const count = createRateLimit(perMinute, { now_ms: () => 1_000_000 + atMs, monotonic_ms: () => atMs }, 'calls');
+  const count = createRateLimit(perMinute, { nowMs: () => 1_000_000 + atMs, monotonicMs: () => atMs }, 'calls');
   const isCounted = (caller: string) => {
     try {
       count(caller);

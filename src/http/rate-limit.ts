@@ -14,12 +14,12 @@ interface Bucket {
  */
 export function createRateLimit(
   perMinute: number,
-  clock: { now_ms(): number; monotonic_ms(): number },
+  clock: { nowMs(): number; monotonicMs(): number },
   what = 'management requests',
 ): (caller: string) => void {
   const buckets = new Map<string, Bucket>();
   return (caller) => {
-    const atMs = clock.monotonic_ms();
+    const atMs = clock.monotonicMs();
     const previous = buckets.get(caller) ?? { tokens: perMinute, at_ms: atMs };
     const tokens = Math.min(perMinute, previous.tokens + ((atMs - previous.at_ms) * perMinute) / 60_000);
     buckets.delete(caller);
@@ -32,7 +32,7 @@ export function createRateLimit(
     throw rateLimited(message, {
       limit: perMinute,
       remaining: 0,
-      ends_at_ms: clock.now_ms() + waitMs,
+      ends_at_ms: clock.nowMs() + waitMs,
       wait_ms: waitMs,
     });
   };

@@ -106,13 +106,13 @@ export class LaterChunks implements Source<StreamEvent> {
     this.#answer = answer;
     this.#view = view;
     this.#parts = parts;
-    this.#progressMs = parts.clock.monotonic_ms();
+    this.#progressMs = parts.clock.monotonicMs();
   }
 
   ready(): Promise<void> | undefined {
     if (this.#isCut) return this.#drain();
     try {
-      const now = this.#parts.clock.monotonic_ms();
+      const now = this.#parts.clock.monotonicMs();
       if (now - this.#progressMs >= JOURNAL_PROGRESS_MS) this.#recordProgress(now);
       if (this.#state.watch?.isWithheld === true) return this.#drain();
       const { grant, meter } = this.#attempt;

@@ -11,8 +11,8 @@ import type { Stage } from '../schemas/routing-metadata.ts';
 
 /** The time, injected: wall clock for records, monotonic for durations. Milliseconds. */
 export interface Clock {
-  now_ms(): number;
-  monotonic_ms(): number;
+  nowMs(): number;
+  monotonicMs(): number;
 }
 
 /** Ends a call early: its client has left, or the gateway stops. */

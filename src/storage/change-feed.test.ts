@@ -191,7 +191,7 @@ describeStores('the change feed', ({ engine, freshUrl }) => {
     test('a suspended node, also if one of its clocks stood still, uses no cached entry until a new beat', async () => {
       const { data_dir, url = '' } = await setUp();
       let suspendedMs = 0;
-      const clock = { now_ms: () => Date.now() + suspendedMs, monotonic_ms: () => performance.now() };
+      const clock = { nowMs: () => Date.now() + suspendedMs, monotonicMs: () => performance.now() };
       const { feed } = await openFeed(data_dir, url, undefined, clock);
       for (const jumpMs of [60_000, -60_000, limits.feed_clocks_ms_max + 50]) {
         await settled(feed);

@@ -63,7 +63,7 @@ export const DATABASE_FILE = 'gateway.db';
 /** Milliseconds since 1970. */
 const POSTGRES_TIME = 'SELECT CAST(EXTRACT(EPOCH FROM clock_timestamp()) * 1000 AS BIGINT) AS now';
 
-const machineClock: MachineClock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
+const machineClock: MachineClock = { nowMs: Date.now, monotonicMs: () => performance.now() };
 
 function clockOf({ clock = machineClock, onSkew = () => {} }: DatabaseOptions): StoreClock {
   return new StoreClock(clock, onSkew);
@@ -110,7 +110,7 @@ async function openPostgres(url: string, options: DatabaseOptions): Promise<Data
   const readTime = async () => {
     const client = await pool.connect(limits.store_read_ms_max);
     try {
-      const sentMs = clock.monotonic_ms();
+      const sentMs = clock.monotonicMs();
       const query = { text: POSTGRES_TIME, query_timeout: limits.store_read_ms_max };
       const { rows } = await client.run<{ now: number }>(query);
       for (const { now } of rows) clock.adjust(now, sentMs);

@@ -160,7 +160,7 @@ function scarceLeasesQuery(queries: Queries, engine: Database['engine'], marked:
 /** A store that adjusts the clock with the time in each answer. */
 export function withTime(store: LedgerStore, clock: StoreClock): LedgerStore {
   const timed = async <T extends object>(send: () => Promise<T>): Promise<T> => {
-    const sentMs = clock.monotonic_ms();
+    const sentMs = clock.monotonicMs();
     const answer = await send();
     if ('now' in answer && typeof answer.now === 'number') clock.adjust(answer.now, sentMs);
     return answer;

@@ -18,7 +18,7 @@ export const FEED_WARN_MS = 5_000;
 const FEED_RETRY_MS_MIN = 100;
 const FEED_RETRY_MS_MAX = 5_000;
 
-const machineClock: MachineClock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
+const machineClock: MachineClock = { nowMs: Date.now, monotonicMs: () => performance.now() };
 
 export interface PostgresChangeFeedOptions {
   url: string;
@@ -152,7 +152,7 @@ export class PostgresChangeFeed implements ChangeFeed {
   }
 
   current(): boolean {
-    const nowMs = this.#clock.monotonic_ms();
+    const nowMs = this.#clock.monotonicMs();
     const wasIdle = nowMs - this.#neededAtMs > FEED_REST_MS;
     this.#neededAtMs = nowMs;
     if (wasIdle) this.#beat();
@@ -216,7 +216,7 @@ export class PostgresChangeFeed implements ChangeFeed {
     }
     this.#client = client;
     this.#retryMs = FEED_RETRY_MS_MIN;
-    this.#listeningSinceMs = this.#clock.monotonic_ms();
+    this.#listeningSinceMs = this.#clock.monotonicMs();
     // Changes that were committed before this moment have not arrived here.
     this.#notifyListeners('everything');
     this.#isProven = this.#options.through === undefined;
@@ -252,7 +252,7 @@ export class PostgresChangeFeed implements ChangeFeed {
   }
 
   #tick(): void {
-    const nowMs = this.#clock.monotonic_ms();
+    const nowMs = this.#clock.monotonicMs();
     if (this.#options.is_restless !== true && nowMs - this.#neededAtMs > FEED_REST_MS) {
       this.#silentSinceMs = undefined;
       return;
@@ -277,7 +277,7 @@ export class PostgresChangeFeed implements ChangeFeed {
     // One at a time: a beat that waits in the queue is sent late, and proves little.
     if (this.#beating) return;
     this.#beating = true;
-    const sentMs = this.#clock.monotonic_ms();
+    const sentMs = this.#clock.monotonicMs();
     this.#send({ is: 'beat', from: this.#instance, sent_ms: sentMs, offset_ms: this.#offsetMs() }, (storeMs) => {
       this.#beating = false;
       if (storeMs !== undefined) this.#options.onTime?.(storeMs, sentMs);
@@ -332,11 +332,11 @@ export class PostgresChangeFeed implements ChangeFeed {
   }
 
   #offsetMs(): number {
-    return this.#clock.now_ms() - this.#clock.monotonic_ms();
+    return this.#clock.nowMs() - this.#clock.monotonicMs();
   }
 
   #receiveBeat({ from, sent_ms, offset_ms = 0 }: { from: string; sent_ms: number; offset_ms?: number }): void {
-    this.#beaten.set(from, this.#clock.monotonic_ms());
+    this.#beaten.set(from, this.#clock.monotonicMs());
     if (from !== this.#instance || !this.#isProven) return;
     this.#currentAtMs = sent_ms;
     this.#currentUntilMs = sent_ms;
@@ -349,7 +349,7 @@ export class PostgresChangeFeed implements ChangeFeed {
   #receiveOwnQuestion(number: number): void {
     const question = this.#questions.get(number);
     if (question === undefined) return;
-    const nowMs = this.#clock.monotonic_ms();
+    const nowMs = this.#clock.monotonicMs();
     for (const [node, atMs] of this.#beaten) {
       if (nowMs - atMs > ANNOUNCE_MS_MAX) this.#beaten.delete(node);
     }
@@ -367,7 +367,7 @@ export class PostgresChangeFeed implements ChangeFeed {
   #settle({ missing, resolve }: Question): void {
     if (missing === undefined || missing.size > 0) return;
     // If this node has listened for less than that, it may have missed the last beat of a node that still uses its cache.
-    const waitMs = this.#listeningSinceMs + limits.feed_silence_ms_max - this.#clock.monotonic_ms();
+    const waitMs = this.#listeningSinceMs + limits.feed_silence_ms_max - this.#clock.monotonicMs();
     if (waitMs <= 0) resolve();
     else setTimeout(resolve, waitMs);
   }

@@ -9,7 +9,7 @@ function setUp(behindMs = 0) {
   const machine = { wall_ms: NOON - behindMs, monotonic_ms: 5_000 };
   const skews: number[] = [];
   const clock = new StoreClock(
-    { now_ms: () => machine.wall_ms, monotonic_ms: () => machine.monotonic_ms },
+    { nowMs: () => machine.wall_ms, monotonicMs: () => machine.monotonic_ms },
     (skewMs) => void skews.push(skewMs),
   );
   const pass = (ms: number) => {
@@ -21,7 +21,7 @@ function setUp(behindMs = 0) {
 
 test('before the first answer of the store the time is that of the machine', () => {
   const { clock } = setUp(7_200_000);
-  expect(clock.now_ms()).toBe(NOON - 7_200_000);
+  expect(clock.nowMs()).toBe(NOON - 7_200_000);
   expect(clock.is_sure).toBe(true);
 });
 
@@ -29,14 +29,14 @@ test('the store’s time advances by the monotonic clock, whatever the machine�
   const { clock, pass } = setUp(7_200_000);
   clock.adjust(NOON, 5_000);
   pass(60_000);
-  expect(clock.now_ms()).toBe(NOON + 60_000);
+  expect(clock.nowMs()).toBe(NOON + 60_000);
 });
 
 test('the store’s time counts as read in the middle of its round trip', () => {
   const { clock, pass } = setUp();
   pass(100);
   clock.adjust(NOON, 5_000);
-  expect(clock.now_ms()).toBe(NOON + 50);
+  expect(clock.nowMs()).toBe(NOON + 50);
 });
 
 test('an answer after a long round trip does not replace one after a short round trip', () => {
@@ -44,7 +44,7 @@ test('an answer after a long round trip does not replace one after a short round
   clock.adjust(NOON, 5_000);
   pass(2_000);
   clock.adjust(NOON, 5_000);
-  expect(clock.now_ms()).toBe(NOON + 2_000);
+  expect(clock.nowMs()).toBe(NOON + 2_000);
 });
 
 test('a skew above two seconds is logged once and counted, and again when it returns', () => {
@@ -65,7 +65,7 @@ test('after the machine slept, the later of both clocks is used and is unsure un
   clock.adjust(NOON, 5_000);
   machine.wall_ms += 3_600_000;
   expect(clock.is_sure).toBe(false);
-  expect(clock.now_ms()).toBe(NOON + 3_600_000);
+  expect(clock.nowMs()).toBe(NOON + 3_600_000);
   clock.adjust(NOON + 3_600_000, 5_000);
   expect(clock.is_sure).toBe(true);
 });
@@ -74,6 +74,6 @@ test('a machine clock that is set back does not set the time back', () => {
   const { clock, machine } = setUp();
   clock.adjust(NOON, 5_000);
   machine.wall_ms -= 3_600_000;
-  expect(clock.now_ms()).toBe(NOON);
+  expect(clock.nowMs()).toBe(NOON);
   expect(clock.is_sure).toBe(false);
 });

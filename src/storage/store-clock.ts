@@ -5,8 +5,8 @@ const STORE_CLOCK_WAY_MS_MAX = 500;
 
 /** The two clocks of a machine: the monotonic one stops while the machine is suspended. */
 export interface MachineClock {
-  now_ms(): number;
-  monotonic_ms(): number;
+  nowMs(): number;
+  monotonicMs(): number;
 }
 
 /**
@@ -16,7 +16,7 @@ export interface MachineClock {
 export class StoreClock implements MachineClock {
   readonly #machine: MachineClock;
   readonly #onSkew: (skewMs: number) => void;
-  readonly monotonic_ms: () => number;
+  readonly monotonicMs: () => number;
   /** The store's time minus the monotonic clock; undefined until it is known. */
   #aheadMs: number | undefined;
   /** The machine's time minus the monotonic clock at that measurement. */
@@ -26,17 +26,17 @@ export class StoreClock implements MachineClock {
 
   constructor(machine: MachineClock, onSkew: (skewMs: number) => void) {
     this.#machine = machine;
-    this.monotonic_ms = machine.monotonic_ms;
+    this.monotonicMs = machine.monotonicMs;
     this.#onSkew = onSkew;
   }
 
   /** The store's time was `nowMs` at some moment between the sending of a request, `sentMs` by the monotonic clock, and now. */
   adjust(nowMs: number, sentMs: number): void {
-    const receivedMs = this.#machine.monotonic_ms();
+    const receivedMs = this.#machine.monotonicMs();
     // A slow answer is inexact; the previous one is better, unless the machine was suspended since.
     if (this.#aheadMs !== undefined && receivedMs - sentMs > STORE_CLOCK_WAY_MS_MAX && this.is_sure) return;
     this.#aheadMs = nowMs - (sentMs + receivedMs) / 2;
-    this.#machineAheadMs = this.#machine.now_ms() - receivedMs;
+    this.#machineAheadMs = this.#machine.nowMs() - receivedMs;
     const { skew_ms } = this;
     const isSkewed = Math.abs(skew_ms) > limits.store_skew_ms;
     if (isSkewed && !this.#isSkewed) {
@@ -57,10 +57,10 @@ export class StoreClock implements MachineClock {
   }
 
   // Passed on without the object.
-  readonly now_ms = (): number => {
-    const machineMs = this.#machine.now_ms();
+  readonly nowMs = (): number => {
+    const machineMs = this.#machine.nowMs();
     if (this.#aheadMs === undefined) return machineMs;
-    const monotonicMs = this.#machine.monotonic_ms();
+    const monotonicMs = this.#machine.monotonicMs();
     const countedMs = this.#aheadMs + monotonicMs;
     const movedMs = machineMs - monotonicMs - this.#machineAheadMs;
     // The machine was suspended, or its clock was set: with the later of the two times nothing expired is accepted until the store answers.
@@ -73,6 +73,6 @@ export class StoreClock implements MachineClock {
   }
 
   #movedBy(): number {
-    return this.#machine.now_ms() - this.#machine.monotonic_ms() - this.#machineAheadMs;
+    return this.#machine.nowMs() - this.#machine.monotonicMs() - this.#machineAheadMs;
   }
 }

@@ -8,7 +8,7 @@ export interface StoreReachOptions {
   probe(): Promise<unknown>;
   /** Called with undefined when the store stops answering, and with the length of the outage when it answers again. */
   onChange(awayMs: number | undefined): void;
-  monotonic_ms?: () => number;
+  monotonicMs?: () => number;
 }
 
 /**
@@ -25,7 +25,7 @@ export class StoreReach {
 
   constructor(options: StoreReachOptions) {
     this.#options = options;
-    this.#monotonicMs = options.monotonic_ms ?? (() => performance.now());
+    this.#monotonicMs = options.monotonicMs ?? (() => performance.now());
     this.#answeredAtMs = this.#monotonicMs();
   }
 

@@ -230,7 +230,7 @@ describe.skipIf(BROWSER === undefined)('tasks of a new user', SLOW, () => {
     let yesterday: ConsoleBrowser;
     let fellBack = '';
     beforeAll(async () => {
-      const clock = { now_ms: () => now, monotonic_ms: () => performance.now() };
+      const clock = { nowMs: () => now, monotonicMs: () => performance.now() };
       yesterday = await startConsole({ clock });
       const today = Math.floor(now / DAY_MS) * DAY_MS;
       const send = async (at: number, model: string, content: string) => {

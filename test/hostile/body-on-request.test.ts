@@ -6,7 +6,7 @@ import { answersIn, rawClient } from './raw-http.ts';
 let gateway: TestGateway;
 beforeAll(async () => {
   // The clock of rate limits stands still, so that no attempt is restored while a test runs.
-  const clock = { now_ms: Date.now, monotonic_ms: () => 0 };
+  const clock = { nowMs: Date.now, monotonicMs: () => 0 };
   gateway = await startGateway({ environment: { GATEWAY_BODY_BYTES_MAX: '2000' }, clock });
 });
 afterAll(() => gateway.stop());

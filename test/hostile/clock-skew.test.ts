@@ -15,7 +15,7 @@ describeStores('a node whose clock is two hours slow', ({ engine, freshUrl }) =>
   if (engine === 'sqlite') {
     test('is right by definition if the store is embedded', async () => {
       const nowMs = () => Date.now() - TWO_HOURS_MS;
-      gateway = await startGateway({ clock: { now_ms: nowMs, monotonic_ms: () => performance.now() } });
+      gateway = await startGateway({ clock: { nowMs, monotonicMs: () => performance.now() } });
       const metrics = await (await fetch(`${gateway.url}/metrics`)).text();
       expect(metrics).toContain('\ngateway_store_clock_skew_seconds 0\n');
     });
@@ -26,7 +26,7 @@ describeStores('a node whose clock is two hours slow', ({ engine, freshUrl }) =>
     const nowMs = () => Date.now() - TWO_HOURS_MS;
     gateway = await startGateway({
       environment: { DATABASE_URL: (await freshUrl()) ?? '' },
-      clock: { now_ms: nowMs, monotonic_ms: () => performance.now() },
+      clock: { nowMs, monotonicMs: () => performance.now() },
     });
     const { call, management_key, log_lines, url } = gateway;
     const authorization = `Bearer ${management_key}`;

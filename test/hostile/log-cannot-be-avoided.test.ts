@@ -229,7 +229,7 @@ describe('if the content for the log cannot be built', () => {
         keepStub: (call, reason) => void stubs.push({ call, reason }),
       },
       broadcast: { wants: () => true, add: (ended) => void broadcast.push(ended) },
-      clock: { now_ms: () => 0, monotonic_ms: () => 0 },
+      clock: { nowMs: () => 0, monotonicMs: () => 0 },
       log: { error: (_facts, message) => void lines.push(message) },
     });
     const logged = createPipeline(inner as Engine, [log]);

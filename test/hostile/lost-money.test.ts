@@ -108,7 +108,7 @@ describeStores('leases of used budgets and lost nodes', ({ open }) => {
       database,
       change,
       home,
-      clock: { now_ms: Date.now },
+      clock: { nowMs: Date.now },
       log,
     });
     await lost.check();
@@ -149,7 +149,7 @@ describeStores('leases of used budgets and lost nodes', ({ open }) => {
       database,
       change,
       home,
-      clock: { now_ms: Date.now },
+      clock: { nowMs: Date.now },
       log: { warn() {} },
     });
     await lost.check();

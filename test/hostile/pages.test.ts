@@ -22,8 +22,8 @@ beforeAll(async () => {
   // Sign-in is tried often here; the clock restores every attempt.
   let now = 0;
   const clock = {
-    now_ms: Date.now,
-    monotonic_ms: () => {
+    nowMs: Date.now,
+    monotonicMs: () => {
       now += 60_000;
       return now;
     },

@@ -3,7 +3,7 @@ import { limits } from '../../src/limits.ts';
 import { startGateway, type TestGateway } from '../harness.ts';
 
 /** The clock of rate limits stands still, so that no attempt is restored while a test runs. */
-const clock = { now_ms: Date.now, monotonic_ms: () => 0 };
+const clock = { nowMs: Date.now, monotonicMs: () => 0 };
 
 let gateway: TestGateway;
 afterEach(() => gateway.stop());

@@ -18,7 +18,7 @@ describeStores('a store that is slow by the clock', ({ engine, freshUrl }) => {
     const way = await breakingWay(url);
     cleanups.push(() => way.stop());
     let aheadMs = 0;
-    const clock = { now_ms: () => Date.now() + aheadMs, monotonic_ms: () => performance.now() + aheadMs };
+    const clock = { nowMs: () => Date.now() + aheadMs, monotonicMs: () => performance.now() + aheadMs };
     const yaml = 'rate_limits: { per_key: { requests_per_minute: 100000 } }';
     const gateway = await startGateway({ yaml, clock, environment: { DATABASE_URL: way.url(url), ...SECRET } });
     cleanups.push(() => gateway.stop());

@@ -26,14 +26,14 @@ export async function authPagesServer(
 ) {
   const made = await managementServer(database, at);
   let moment = Date.parse(at);
-  const clock = { now_ms: () => moment, monotonic_ms: () => moment };
+  const clock = { nowMs: () => moment, monotonicMs: () => moment };
   const keys = keyStore(database.queries);
   const managementKey = options.management_key ?? ENVIRONMENT_KEY;
   const { home, changes } = made;
   /** The hashes of keys that are revoked on this node. */
   const revoked = new Set<string>();
   const isRevokedHere = ({ hash }: { hash: string }) => revoked.has(hash);
-  const change = createChange({ database, changes, now: clock.now_ms });
+  const change = createChange({ database, changes, now: clock.nowMs });
   const previousSecrets = createPreviousSecretUses({ keys, log: { warn: () => undefined } });
   const authenticate = createAuthenticate({
     findKey: (digest) => findKeyFacts(database.queries, digest),

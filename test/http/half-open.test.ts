@@ -41,7 +41,7 @@ async function startSite() {
   const row = (name: string) => ({ dialect: 'openai-chat', base_url: `${upstream.url}/${name}` });
   let aheadMs = 0;
   const gateway = await startGateway({
-    clock: { now_ms: () => Date.now() + aheadMs, monotonic_ms: () => performance.now() + aheadMs },
+    clock: { nowMs: () => Date.now() + aheadMs, monotonicMs: () => performance.now() + aheadMs },
     yaml: JSON.stringify({
       bundled_catalog: false,
       providers: { cheap: row('cheap'), fair: row('fair'), dear: row('dear') },

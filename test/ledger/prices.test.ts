@@ -50,7 +50,7 @@ let clockShiftMs = 0;
 
 beforeAll(async () => {
   upstream = await startWireServer(({ body }) => script(object(JSON.parse(body))));
-  const clock = { now_ms: () => Date.now() + clockShiftMs, monotonic_ms: () => performance.now() };
+  const clock = { nowMs: () => Date.now() + clockShiftMs, monotonicMs: () => performance.now() };
   gateway = await startGateway({ yaml: yaml(upstream.url), clock });
 });
 

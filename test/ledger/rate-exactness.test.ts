@@ -15,7 +15,7 @@ const limit = { id: 'a', unit: 'requests', span_ms: SPAN_MS, amount: AMOUNT, mes
 
 /** A node on its own connection: it admits what it may, and returns the times. */
 function nodeOn({ queries, engine }: Database) {
-  const clock = { now_ms: () => Date.now(), monotonic_ms: () => performance.now() };
+  const clock = { nowMs: () => Date.now(), monotonicMs: () => performance.now() };
   const asker = new RateAsker({ store: rateWindowStore(queries, engine), clock, log: { warn() {} } });
   const entry: RateEntry = { counter: new RateCounter(limit), waiting: 0, asking: undefined };
   const { counter } = entry;

@@ -45,8 +45,8 @@ function clockAt(second: number): Clock & { pass(ms: number): void } {
   const nowMs = Date.now();
   let offsetMs = second * 1_000 - (nowMs % 60_000);
   return {
-    now_ms: () => Date.now() + offsetMs,
-    monotonic_ms: () => performance.now(),
+    nowMs: () => Date.now() + offsetMs,
+    monotonicMs: () => performance.now(),
     pass: (ms) => {
       offsetMs += ms;
     },
@@ -101,7 +101,7 @@ test('one request beyond the limit of a key is a 429, with the limit in headers 
   expect((await ask(gateway, vectors, gateway.key, '/embeddings')).status).toBe(200);
   expect((await ask(gateway, chat())).status).toBe(200);
 
-  const beforeMs = clock.now_ms();
+  const beforeMs = clock.nowMs();
   const refused = await ask(gateway, chat());
   const resetMs = beforeMs - (beforeMs % 60_000) + 60_000;
   const headers = { 'X-RateLimit-Limit': '3', 'X-RateLimit-Remaining': '0', 'X-RateLimit-Reset': String(resetMs) };
@@ -115,7 +115,7 @@ test('one request beyond the limit of a key is a 429, with the limit in headers 
     },
   });
   const waitS = Number(refused.headers['retry-after']);
-  expect(waitS).toBeGreaterThanOrEqual((resetMs - clock.now_ms()) / 1_000 - 1);
+  expect(waitS).toBeGreaterThanOrEqual((resetMs - clock.nowMs()) / 1_000 - 1);
   expect(waitS).toBeLessThanOrEqual((resetMs - beforeMs) / 1_000 + 1);
   expect((await ask(gateway, vectors, gateway.key, '/embeddings')).status).toBe(429);
   expect(await statuses(5, () => ask(gateway, chat(), other))).toEqual([200, 200, 200, 200, 200]);
@@ -210,7 +210,7 @@ test('free models have the limits of the public service, shared by all keys of a
     status: 429,
     headers: {
       'x-ratelimit-limit': '50',
-      'x-ratelimit-reset': String(clock.now_ms() - (clock.now_ms() % dayMs) + dayMs),
+      'x-ratelimit-reset': String(clock.nowMs() - (clock.nowMs() % dayMs) + dayMs),
     },
     error: {
       message: 'Rate limit exceeded: free-models-per-day. Add 10 credits to unlock 1000 free model requests per day',
@@ -262,7 +262,7 @@ test('the official SDK waits as long as the response says, and then succeeds', a
   });
   const request = { model: 'sandbox/echo', messages: [{ role: 'user' as const, content: 'hello there' }] };
   await client.chat.completions.create(request);
-  clock.pass(60_000 - (clock.now_ms() % 60_000) - 1_500);
+  clock.pass(60_000 - (clock.nowMs() % 60_000) - 1_500);
   const beganMs = performance.now();
   const answer = await client.chat.completions.create(request);
   expect(answer.choices[0]?.message.content).toBe('hello there');

@@ -231,7 +231,7 @@ export async function runGroup(
       const { between_ms = BETWEEN_MS } = group;
       for (const { exchange, index, name } of wanted) {
         run.clock.moveTo((index + 1) * between_ms);
-        const fromSecond = Math.floor(run.clock.now_ms() / 1_000);
+        const fromSecond = Math.floor(run.clock.nowMs() / 1_000);
         open = new OpenExchange(exchange, upstream.exchanges);
         const key = exchange.key === undefined ? usual : keys[exchange.key]!;
         const answer = await open.send(gateway, key, `replay-${index}`);

@@ -13,8 +13,8 @@ const START_MS = Date.UTC(2026, 0, 1);
 /** A clock that stands still until it is moved. */
 export class ScriptedClock implements Clock {
   #passedMs = 0;
-  readonly now_ms = (): number => START_MS + this.#passedMs;
-  readonly monotonic_ms = (): number => this.#passedMs;
+  readonly nowMs = (): number => START_MS + this.#passedMs;
+  readonly monotonicMs = (): number => this.#passedMs;
 
   pass(ms: number): void {
     this.#passedMs += ms;

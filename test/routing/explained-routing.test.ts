@@ -336,7 +336,7 @@ async function gatewayOf(database: Database, start: ReturnType<typeof recorders>
   const ledgerClock = { ...wall, monotonic: () => wall.monotonic() + passedMs };
   // No time passes between an explanation and its execution, because a cool-down may end at any moment.
   const beganMs = Date.now();
-  const clock = { now_ms: () => beganMs + passedMs, monotonic_ms: () => passedMs };
+  const clock = { nowMs: () => beganMs + passedMs, monotonicMs: () => passedMs };
   const real = await start(ledgerStore(database.queries, database.engine), dir, {
     journal_sync: 'os',
     clock: ledgerClock,
@@ -608,7 +608,7 @@ async function lane(seed: number): Promise<void> {
     pass(chance.one([120, 500, 3_000, 20_000]));
     const request = requestOf(chance, state.world);
     const draws = chance.below(2 ** 31);
-    const make = () => callOf(request, state.world, `gen-${nth}`, clock.now_ms(), clock.monotonic_ms());
+    const make = () => callOf(request, state.world, `gen-${nth}`, clock.nowMs(), clock.monotonicMs());
     if (state.world.budgets.length > 0) await flush();
 
     Object.assign(state, { draws: new Chance(draws), sent: [], held: [], ended_at: undefined, refused_at: new Set() });

@@ -151,7 +151,7 @@ test('probes never exceed their budget, and their key can be disabled', async ()
   const budget = 2.9 * PROBE_USD;
   const { upstream, yaml } = await startSite({ usd_per_day: budget, every_minutes: 1 }, 12);
   let aheadMs = 0;
-  const clock = { now_ms: () => Date.now() + aheadMs, monotonic_ms: () => performance.now() + aheadMs };
+  const clock = { nowMs: () => Date.now() + aheadMs, monotonicMs: () => performance.now() + aheadMs };
   const gateway = await startGateway({ yaml, clock });
   try {
     const rests = () => gateway.log_lines.filter((line) => line.includes('the budget does not pay for another probe'));

@@ -38,7 +38,7 @@ export function statesOf(options: { keeps: boolean }): TurnStates {
     secret: SECRET,
     store: undefined,
     crypt: createVault(SECRET),
-    now_ms: () => 0,
+    nowMs: () => 0,
     keep_ms: 1_000,
     log: { warn: () => {} },
   });

@@ -36,7 +36,7 @@ export interface AuthPagesDependencies {
   organization_id: string;
   translate?: TranslateError | undefined;
   isRevokedHere: AuthenticateOptions['isRevokedHere'];
-  clock: { now_ms(): number; monotonic_ms(): number };
+  clock: { nowMs(): number; monotonicMs(): number };
 }
 
 /** Serves all pages: consent, signing in and out, and the redirects to and from the issuer; and the operations on the caller's session. */
@@ -49,7 +49,7 @@ export async function authPages(server: Server, dependencies: AuthPagesDependenc
     dependencies.issuer &&
     createIssuer(
       { ...dependencies.issuer, redirect_uri: `${public_origin}${ISSUER_CALLBACK}` },
-      clock.monotonic_ms,
+      clock.monotonicMs,
       dependencies.sendToIssuer,
     );
   const sessions = createPageSessions({
@@ -63,7 +63,7 @@ export async function authPages(server: Server, dependencies: AuthPagesDependenc
       const key = await keyStore(queries).findByHash(hash);
       return key && dependencies.isRevokedHere(key) ? undefined : key;
     },
-    now: clock.now_ms,
+    now: clock.nowMs,
   });
   await servePages(server, { site, translate: dependencies.translate }, (scope) => {
     consentPages(scope, { sessions, queries, change });
@@ -82,7 +82,7 @@ export async function authPages(server: Server, dependencies: AuthPagesDependenc
       site,
       has_console,
       limitSignIns,
-      now: clock.now_ms,
+      now: clock.nowMs,
     });
   });
   await server.register(

@@ -11,12 +11,12 @@ export interface PriceHistoryOptions {
   /** The catalog in force: the same object as long as no price changes. */
   catalog: () => Catalog;
   store: Pick<EndpointPriceStore, 'findLast' | 'add'>;
-  now_ms: () => number;
+  nowMs: () => number;
   log: { warn(facts: object, message: string): void };
 }
 
 /** Records the prices of endpoints in the background: at the start, after a reload, and when declared prices come into force. */
-export function createPriceHistory({ catalog, store, now_ms, log }: PriceHistoryOptions) {
+export function createPriceHistory({ catalog, store, nowMs, log }: PriceHistoryOptions) {
   let recorded: Catalog | undefined;
   let work: Promise<void> | undefined;
   let looks: NodeJS.Timeout | undefined;
@@ -29,7 +29,7 @@ export function createPriceHistory({ catalog, store, now_ms, log }: PriceHistory
       const rows = endpoints.flatMap((endpoint) => {
         const known = last.get(endpoint.id);
         const seq = known?.seq ?? 0;
-        return pricesSince(endpoint, known, now_ms()).map(({ endpoint_id, from_ms, prices }, index) => ({
+        return pricesSince(endpoint, known, nowMs()).map(({ endpoint_id, from_ms, prices }, index) => ({
           endpoint_id,
           seq: seq + index + 1,
           from_ms,

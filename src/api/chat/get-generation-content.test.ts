@@ -57,7 +57,7 @@ describeStores('the content of a generation', ({ open }) => {
         store: options.wrap(store),
         vault: options.vault ?? createVault(options.secret),
         retention_days: 30,
-        now_ms: () => state.now_ms,
+        nowMs: () => state.now_ms,
         log: { warn: (_facts, message) => void logLines.push(message) },
         metrics: {
           contentsLost(count) {

@@ -54,7 +54,7 @@ export interface LoggedContentsOptions {
   store: LoggedContentStore;
   vault: Vault;
   retention_days: number;
-  now_ms(): number;
+  nowMs(): number;
   log: { warn(facts: object, message: string): void };
   metrics: Pick<Metrics, 'contentsLost'>;
   /** How many characters are written between two deletions of what exceeds the bounds. Default: many. */
@@ -111,7 +111,7 @@ function mayRead(principal: Principal, { workspace_id, key_hash, user_id }: Omit
 
 /** Makes the log of contents. Each row is one call, compressed and encrypted. */
 export function createLoggedContents(options: LoggedContentsOptions): LoggedContents {
-  const { store, vault, retention_days, now_ms, log, metrics } = options;
+  const { store, vault, retention_days, nowMs, log, metrics } = options;
   const { unswept_chars_max = LOGGED_UNSWEPT_CHARS_MAX } = options;
   const at = (ms: number) => new Date(ms).toISOString();
   /** In order of arrival. */
@@ -131,8 +131,8 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
 
   function report(count: number, reason: ContentLoss, kept: 'stub' | 'nothing', err?: unknown): void {
     metrics.contentsLost(count, reason, kept);
-    if (now_ms() - lossNoticeMs < limits.loss_notice_ms) return;
-    lossNoticeMs = now_ms();
+    if (nowMs() - lossNoticeMs < limits.loss_notice_ms) return;
+    lossNoticeMs = nowMs();
     const facts = { ...(err === undefined ? {} : { err }), count, reason, kept };
     log.warn(facts, `contents of calls are not kept: ${WHY[reason]}`);
   }
@@ -188,7 +188,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
   /** The encrypted row, or a stub if that fails. Undefined if both fail. */
   async function rowOf(waiting: Waiting, isStub: boolean): Promise<LoggedContentRow | undefined> {
     const { json, model: _, ...row } = waiting;
-    const expiresAt = at(now_ms() + retention_days * DAY_MS);
+    const expiresAt = at(nowMs() + retention_days * DAY_MS);
     try {
       return { ...row, sealed: await sealed(vault, { ...waiting, json }), expires_at: expiresAt };
     } catch (err) {
@@ -250,7 +250,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
     unsweptChars = 0;
     const most = { workspace_chars: limits.logged_workspace_chars_max, chars: limits.logged_contents_chars_max };
     sweeping ??= store
-      .sweep(at(now_ms()), most)
+      .sweep(at(nowMs()), most)
       .catch((err) => log.warn({ err }, 'expired contents of calls could not be deleted; trying again'))
       .finally(() => {
         sweeping = undefined;
@@ -300,7 +300,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
       if (waiting !== undefined && waiting.organization_id === organization_id) {
         return mayRead(principal, waiting) ? (JSON.parse(waiting.json) as LoggedContent) : undefined;
       }
-      const row = await store.find(id, organization_id, at(now_ms()));
+      const row = await store.find(id, organization_id, at(nowMs()));
       return row !== undefined && mayRead(principal, row) ? read(row) : undefined;
     },
 
@@ -308,7 +308,7 @@ export function createLoggedContents(options: LoggedContentsOptions): LoggedCont
       let after: ContentPlace | undefined;
       for (let left = limit; left > 0; ) {
         const pageSize = Math.min(left, REPLAY_PAGE_ROWS);
-        const page = await store.list({ workspace_id, since, now: at(now_ms()), limit: pageSize, after });
+        const page = await store.list({ workspace_id, since, now: at(nowMs()), limit: pageSize, after });
         for (const row of page) {
           const content = await read(row);
           if (content !== undefined && content.not_kept === undefined) yield { id: row.id, content };

@@ -109,7 +109,7 @@ describeStores('credentials of providers', ({ open }) => {
       own_only: [],
       off: [{ slug: 'acme', name: 'Acme', reason: 'KEY is not set' }],
     });
-    const clock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
+    const clock = { nowMs: Date.now, monotonicMs: () => performance.now() };
     listProviderCredentials(server, {
       configured,
       catalog: () => ({ models: () => [] }) as never,

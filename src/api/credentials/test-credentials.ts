@@ -46,9 +46,9 @@ export function testCredentials(server: Server, options: TestCredentialsDependen
   const check = async (provider: Provider, credential: string | undefined): Promise<CredentialCheck> => {
     const dialect = dialects.get(provider.dialect);
     if (dialect === undefined) throw new GatewayError(409, `${provider.name} has no wire for chat to test with`);
-    const from = clock.monotonic_ms();
-    const result = await checkCredential({ provider, dialect, credential, services, now_ms: clock.now_ms() });
-    return { ...result, ms: Math.round(clock.monotonic_ms() - from) };
+    const from = clock.monotonicMs();
+    const result = await checkCredential({ provider, dialect, credential, services, now_ms: clock.nowMs() });
+    return { ...result, ms: Math.round(clock.monotonicMs() - from) };
   };
 
   server.route({

@@ -49,7 +49,7 @@ export async function replayGuardrail(
     since,
     limit: selection.limit ?? limits.replay_requests_default,
   });
-  const untilMs = clock.monotonic_ms() + REPLAY_MS_MAX;
+  const untilMs = clock.monotonicMs() + REPLAY_MS_MAX;
   const requests = async function* () {
     for await (const { id, content } of logged) yield { id, request: content.request };
   };
@@ -57,6 +57,6 @@ export async function replayGuardrail(
     set,
     pause: nextTurn,
     analyze: (texts) => analyzeInTime(analyzer, texts, timeoutMs()).catch(unavailable),
-    isLate: () => clock.monotonic_ms() > untilMs,
+    isLate: () => clock.monotonicMs() > untilMs,
   });
 }

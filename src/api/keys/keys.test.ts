@@ -220,7 +220,7 @@ describeStores('API keys', ({ open }) => {
 
   test('429: a management request above the limit, with the time to wait', async () => {
     let nowMs = 0;
-    const { call } = await setUp(createRateLimit(2, { now_ms: () => nowMs, monotonic_ms: () => nowMs }));
+    const { call } = await setUp(createRateLimit(2, { nowMs: () => nowMs, monotonicMs: () => nowMs }));
     expect((await call('GET', '/keys')).status).toBe(200);
     expect((await call('GET', '/keys')).status).toBe(200);
     expect(await call('GET', '/keys')).toMatchObject({ status: 429, headers: { 'retry-after': '30' } });

@@ -27,7 +27,7 @@ describeStores('POST /keys/{hash}/rotate', ({ open }) => {
       keys: keyStore(database.queries),
       organizations: organizationStore(database.queries),
       recorder: { flush: async () => {} },
-      now: made.clock.now_ms,
+      now: made.clock.nowMs,
     };
     for (const serve of [rotateKey, deletePreviousSecret, getKey, listKeys, updateKey, deleteKey]) {
       serve(made.server, shared);

@@ -18,7 +18,7 @@ export interface LostNodesOptions {
   database: Database;
   change: Change;
   home: Pick<Home, 'organization_id'>;
-  clock: Pick<Clock, 'now_ms'>;
+  clock: Pick<Clock, 'nowMs'>;
   log: { warn(facts: object, message: string): void };
 }
 
@@ -36,7 +36,7 @@ export function createLostNodes({ after_ms, database, change, home, clock, log }
 
   async function book(node: string, silentMs: number): Promise<void> {
     const booked = await change(actor, async ({ tx, audit }) => {
-      const moved = await ledgerOperations(tx, engine).book(node, clock.now_ms(), silentMs);
+      const moved = await ledgerOperations(tx, engine).book(node, clock.nowMs(), silentMs);
       if (moved === undefined || moved.leases === 0) return undefined;
       const { leased_nano, leases: windows } = moved;
       await audit({
@@ -54,7 +54,7 @@ export function createLostNodes({ after_ms, database, change, home, clock, log }
   }
 
   async function check(silentMs: number): Promise<void> {
-    const nodes = await ledgerOperations(queries, engine).findSilent(clock.now_ms(), silentMs);
+    const nodes = await ledgerOperations(queries, engine).findSilent(clock.nowMs(), silentMs);
     const before = silent;
     silent = new Map(nodes.map(({ id, seen_at }) => [id, seen_at]));
     for (const { id, seen_at } of nodes) if (before.get(id) === seen_at) await book(id, silentMs);

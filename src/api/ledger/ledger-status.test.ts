@@ -12,7 +12,7 @@ describeStores('the operations of the ledger', ({ open }) => {
     const database = await open();
     const at = Date.now();
     const { server, call, home, change } = await managementServer(database, new Date(at).toISOString());
-    const clock = { now_ms: Date.now, monotonic_ms: () => performance.now() };
+    const clock = { nowMs: Date.now, monotonicMs: () => performance.now() };
     getLedgerStatus(server, { database, home, now: Date.now });
     resolveLedger(server, { database, change, home });
     const recorder = { flush: async () => {} };

@@ -10,7 +10,7 @@ describeStores('POST /ledger/release', ({ open }) => {
   test('200 with the released and booked amounts; 404, 409, 403, 401, 400', async () => {
     const database = await open();
     const { server, call, change, home } = await managementServer(database, NOW);
-    releaseLedger(server, { database, change, home, clock: { now_ms: Date.now } });
+    releaseLedger(server, { database, change, home, clock: { nowMs: Date.now } });
     const window = { budget_id: 'b', window_start: '' };
     const none = {
       opening: 0,

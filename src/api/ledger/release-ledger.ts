@@ -13,7 +13,7 @@ import { liveNode, releaseNode } from './release-node.ts';
 export interface ReleaseLedgerOptions {
   database: Database;
   change: Change;
-  clock: Pick<Clock, 'now_ms'>;
+  clock: Pick<Clock, 'nowMs'>;
   /** The organization that runs the gateway. */
   home: { organization_id: string };
 }
@@ -44,7 +44,7 @@ export function releaseLedger(server: Server, { database, change, clock, home }:
       const { node_id } = request.body;
       checkStorable({ node_id });
       const release = await change(actorOf(request), (work) =>
-        releaseNode(work, { engine: database.engine, node: node_id, at: clock.now_ms() }),
+        releaseNode(work, { engine: database.engine, node: node_id, at: clock.nowMs() }),
       );
       if ('why' in release) {
         throw release.why === 'live'

@@ -44,12 +44,12 @@ export function verifyLedgerNow(server: Server, { verify, recorder, home, clock 
       limit('all');
       isRunning = true;
       const signal = AbortSignal.timeout(VERIFY_SECONDS_MAX * 1000);
-      const from = clock.monotonic_ms();
+      const from = clock.monotonicMs();
       try {
         await recentOutcomes(recorder);
         const { generations, windows, differences } = await verify(signal);
         return {
-          data: { generations, windows, differences, seconds: (clock.monotonic_ms() - from) / 1000 },
+          data: { generations, windows, differences, seconds: (clock.monotonicMs() - from) / 1000 },
         };
       } catch (cause) {
         if (!signal.aborted) throw cause;

@@ -63,7 +63,7 @@ export function createResponse(server: Server, options: ResponsesOptions): void 
       hide_reasoning: hidesReasoning(request),
       wants_summary: request.reasoning?.summary != null,
       shows_logprobs: request.logprobs === true,
-      now: () => secondsOf(clock.now_ms()),
+      now: () => secondsOf(clock.nowMs()),
     };
   }
 

@@ -10,7 +10,7 @@ describe('deleting stored responses', () => {
   let gateway: TestGateway;
   const send = askOf(() => gateway);
 
-  const start = (dataDir?: string) => startStoring({ now_ms: Date.now }, { data_dir: dataDir });
+  const start = (dataDir?: string) => startStoring({ nowMs: Date.now }, { data_dir: dataDir });
   const open = () => openDatabase({ data_dir: gateway.data_dir });
   beforeAll(async () => {
     gateway = await start();
@@ -45,7 +45,7 @@ describe('deleting stored responses', () => {
 describeStores('a stored conversation', ({ freshUrl }) => {
   test('can be read, continued and deleted', async () => {
     const databaseUrl = await freshUrl();
-    const gateway = await startStoring({ now_ms: Date.now }, { database_url: databaseUrl });
+    const gateway = await startStoring({ nowMs: Date.now }, { database_url: databaseUrl });
     try {
       const send = askOf(() => gateway);
       const body = { model: 'sandbox/echo', store: true, input: 'Hello' };

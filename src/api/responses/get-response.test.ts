@@ -10,7 +10,7 @@ describe('getting a stored response', () => {
   let nowMs = Date.parse('2026-01-01T00:00:00Z');
   const send = askOf(() => gateway);
 
-  const start = (dataDir?: string) => startStoring({ now_ms: () => nowMs }, { data_dir: dataDir });
+  const start = (dataDir?: string) => startStoring({ nowMs: () => nowMs }, { data_dir: dataDir });
   const open = () => openDatabase({ data_dir: gateway.data_dir });
   beforeAll(async () => {
     gateway = await start();

@@ -21,7 +21,7 @@ describeStores('stored responses', ({ open }) => {
       store: store(storedResponseStore(queries)),
       vault: createVault('a secret of the test'),
       retention_days: 1,
-      now_ms: () => Date.parse(AT),
+      nowMs: () => Date.parse(AT),
       write_ms_max: writeMsMax,
       log: { warn: (_, message) => void warnings.push(message) },
     });

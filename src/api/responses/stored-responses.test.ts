@@ -31,7 +31,7 @@ describe('stored responses', () => {
   let gateway: TestGateway;
   const send = askOf(() => gateway);
 
-  const start = (dataDir?: string) => startStoring({ now_ms: Date.now }, { data_dir: dataDir });
+  const start = (dataDir?: string) => startStoring({ nowMs: Date.now }, { data_dir: dataDir });
   beforeAll(async () => {
     gateway = await start();
   });

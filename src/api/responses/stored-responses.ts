@@ -79,7 +79,7 @@ export interface StoredResponsesOptions {
   store: StoredResponseStore;
   vault: Vault;
   retention_days: number;
-  now_ms(): number;
+  nowMs(): number;
   /** Default: `STORED_RESPONSE_WRITE_MS_MAX`. */
   write_ms_max?: number;
   log: { warn(facts: object, message: string): void };
@@ -117,7 +117,7 @@ const placeOf = (id: string, { workspace_id }: Principal) => `response ${workspa
 
 /** Makes the store of responses. Each row has a whole conversation, compressed and encrypted, so that deletions are independent. */
 export function createStoredResponses(options: StoredResponsesOptions): StoredResponses {
-  const { store, vault, retention_days, now_ms, log } = options;
+  const { store, vault, retention_days, nowMs, log } = options;
   const { write_ms_max = STORED_RESPONSE_WRITE_MS_MAX } = options;
   const at = (ms: number) => new Date(ms).toISOString();
   let sweeping: Promise<void> | undefined;
@@ -125,7 +125,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
 
   function sweep(): void {
     sweeping ??= store
-      .sweep(at(now_ms()), limits.stored_responses_chars_max)
+      .sweep(at(nowMs()), limits.stored_responses_chars_max)
       .catch((err) => log.warn({ err }, 'expired stored responses could not be deleted; trying again'))
       .finally(() => {
         sweeping = undefined;
@@ -145,7 +145,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
     }
     const { id, workspace_id } = row;
     writing
-      .then(() => store.delete(id, workspace_id, at(now_ms())))
+      .then(() => store.delete(id, workspace_id, at(nowMs())))
       .catch((err) =>
         log.warn({ err, generation_id: id }, 'a response was stored after its deletion and may stay until it expires'),
       );
@@ -159,7 +159,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
     storeWait?: StoreWait,
   ): Promise<StoredResponse | undefined> {
     if (!isStorable(id)) return undefined;
-    const reading = store.find(id, principal.workspace_id, at(now_ms()));
+    const reading = store.find(id, principal.workspace_id, at(nowMs()));
     const sealed = await (storeWait === undefined ? reading : storeWait.within(reading));
     if (sealed === undefined) return undefined;
     await room?.take(sealed.length * limits.body_copies);
@@ -232,7 +232,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
         await room?.take(json.length * limits.body_copies);
         const { workspace_id } = principal;
         const sealed = vault.seal(await pack(json), placeOf(id, principal));
-        const expiresAt = at(now_ms() + retention_days * DAY_MS);
+        const expiresAt = at(nowMs() + retention_days * DAY_MS);
         await insert({ id, workspace_id, sealed, expires_at: expiresAt });
         return true;
       } catch (err) {
@@ -243,7 +243,7 @@ export function createStoredResponses(options: StoredResponsesOptions): StoredRe
 
     find,
     async delete(id, { workspace_id }) {
-      return isStorable(id) && store.delete(id, workspace_id, at(now_ms()));
+      return isStorable(id) && store.delete(id, workspace_id, at(nowMs()));
     },
     start() {
       sweep();

@@ -128,7 +128,7 @@ export function callOf(
   }
   noteContents(body);
   if (contentsOf(body).has_calls) checkArguments(body.messages, kind.fieldName);
-  const acceptedMs = clock.now_ms();
+  const acceptedMs = clock.nowMs();
   const wantsMetadata = headerOf(headers, 'x-gateway-experimental-metadata')?.trim().toLowerCase() === 'enabled';
   // Field by field: a spread makes an object that grows with each further field.
   return {
@@ -141,7 +141,7 @@ export function callOf(
     principal,
     attribution: attributionOf(headers, request.body),
     accepted_ms: acceptedMs,
-    accepted_monotonic_ms: clock.monotonic_ms(),
+    accepted_monotonic_ms: clock.monotonicMs(),
     cancellation: new CallCancellation(),
     store_wait: request.store_wait,
     room: request.claim,

@@ -18,7 +18,7 @@ describeStores('sweeps of retention', ({ open }) => {
       { id: 'new', created_at: '2026-11-11T00:00:00.000Z' },
     );
     const deleted: [string, number][] = [];
-    const clock = { now_ms: () => Date.parse(NOW), monotonic_ms: () => performance.now() };
+    const clock = { nowMs: () => Date.parse(NOW), monotonicMs: () => performance.now() };
     const sweeps = () =>
       createRetentionSweeps({
         days: () => days,

@@ -30,7 +30,7 @@ export interface RetentionSweepsOptions {
   database: Database;
   change: Change;
   home: Pick<Home, 'organization_id'>;
-  clock: Pick<Clock, 'now_ms' | 'monotonic_ms'>;
+  clock: Pick<Clock, 'nowMs' | 'monotonicMs'>;
   metrics: Pick<Metrics, 'retentionDeleted'>;
   log: { info(facts: object, message: string): void; warn(facts: object, message: string): void };
 }
@@ -53,23 +53,23 @@ export function createRetentionSweeps({ days, database, change, home, clock, met
     let deleted = 0;
     let place: SweepPlace;
     do {
-      const startedMs = clock.monotonic_ms();
-      const portion = await store.sweep({ kind, owner, at: clock.now_ms() }, before, place);
+      const startedMs = clock.monotonicMs();
+      const portion = await store.sweep({ kind, owner, at: clock.nowMs() }, before, place);
       deleted += portion.deleted;
       metrics.retentionDeleted(kind, portion.deleted);
       place = portion.next;
-      const pauseMs = Math.max(PAUSE_MS, (clock.monotonic_ms() - startedMs) * PAUSE_SHARE);
+      const pauseMs = Math.max(PAUSE_MS, (clock.monotonicMs() - startedMs) * PAUSE_SHARE);
       if (place !== undefined) await sleep(pauseMs, undefined, { signal: stopped.signal }).catch(() => undefined);
     } while (place !== undefined && !stopped.signal.aborted);
     return { deleted, isComplete: place === undefined };
   }
 
   async function sweep(kind: SweptKind, keptDays: number): Promise<void> {
-    const before = new Date(Math.floor(clock.now_ms() / DAY_MS - keptDays) * DAY_MS).toISOString();
-    const claim = { kind, owner, at: clock.now_ms() };
+    const before = new Date(Math.floor(clock.nowMs() / DAY_MS - keptDays) * DAY_MS).toISOString();
+    const claim = { kind, owner, at: clock.nowMs() };
     if (!(await store.claim(claim, before))) return;
     const { deleted, isComplete } = await deleteAll(kind, before);
-    await store.release(claim, isComplete ? new Date(clock.now_ms()).toISOString() : undefined);
+    await store.release(claim, isComplete ? new Date(clock.nowMs()).toISOString() : undefined);
     if (deleted === 0) return;
     const inAll = (await store.states()).find((state) => state.kind === kind)?.deleted ?? deleted;
     await change(actor, ({ audit }) =>

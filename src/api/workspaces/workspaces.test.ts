@@ -210,7 +210,7 @@ describeStores('workspaces', ({ open }) => {
       findOwner: async () => undefined,
       management_key: undefined,
       home,
-      clock: { now_ms: () => Date.parse(NOW) },
+      clock: { nowMs: () => Date.parse(NOW) },
       memory: { clock, changes, serve_without_store_ms: 0 },
       isRevokedHere: () => false,
       onPreviousSecret: () => {},
@@ -264,7 +264,7 @@ describeStores('workspaces', ({ open }) => {
   });
 
   test('429: too many requests, in every operation', async () => {
-    const { call } = await setUp(createRateLimit(1, { now_ms: () => 0, monotonic_ms: () => 0 }));
+    const { call } = await setUp(createRateLimit(1, { nowMs: () => 0, monotonicMs: () => 0 }));
     expect((await call('GET', '/workspaces')).status).toBe(200);
     for (const [method, path, body] of all) {
       const answer = await call(method, path.replace('ID', 'default'), body);

@@ -124,7 +124,7 @@ export function createAttempts(
     let refused: GatewayError | undefined;
     for (state.turn = 0; state.turn < state.order.length; state.turn += 1) {
       const candidate = state.order[state.turn]!;
-      const turn = health.begin(healthId(candidate), clock.now_ms());
+      const turn = health.begin(healthId(candidate), clock.nowMs());
       // Another call is testing whether the endpoint has recovered. Until its result, the other endpoints are tried first.
       if (turn === 'busy' && state.putOff()) continue;
       // Twice at most: the second time without the reasoning state that the endpoint rejected.
@@ -146,7 +146,7 @@ export function createAttempts(
           if (!isAgain) break;
           continue;
         }
-        reached.attempt.firstTokenMs = clock.monotonic_ms();
+        reached.attempt.firstTokenMs = clock.monotonicMs();
         note(state, reached.attempt, { status: 200, failure: null });
         return reached;
       }
@@ -168,7 +168,7 @@ export function createAttempts(
     mayHedge: boolean,
   ): Promise<Reached<P, T, M>> {
     const { call, candidate } = attempt;
-    const begunMs = clock.monotonic_ms();
+    const begunMs = clock.monotonicMs();
     const entering = state.reservation?.acquire(candidate);
     if (entering !== undefined) await entering;
     const waiting = work.needsNothing === true ? undefined : work.ready?.(candidate);
@@ -191,7 +191,7 @@ export function createAttempts(
     }
     if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
     await open(state, attempt, admitted);
-    attempt.sentMs = clock.monotonic_ms();
+    attempt.sentMs = clock.monotonicMs();
     attempt.waitedMs = attempt.sentMs - begunMs;
     attempt.isSent = true;
     state.lastSent = attempt;
@@ -207,8 +207,8 @@ export function createAttempts(
         hedge === undefined
           ? { value: await work.send(attempt), attempt }
           : await hedges.send(state, attempt, work, hedge);
-      const nowMs = clock.now_ms();
-      const sentMs = nowMs - (clock.monotonic_ms() - reached.attempt.sentMs);
+      const nowMs = clock.nowMs();
+      const sentMs = nowMs - (clock.monotonicMs() - reached.attempt.sentMs);
       const answered = healthId(reached.attempt.candidate);
       health.answered(answered, sentMs);
       if (work.mayBreakOff !== true) health.succeeded(answered, nowMs, sentMs);
@@ -260,26 +260,26 @@ export function createAttempts(
    * call itself continues to wait. Called at the send; the caller clears the timer at the answer.
    */
   function watchSilence(candidate: Candidate): NodeJS.Timeout | undefined {
-    const sentMs = clock.now_ms();
+    const sentMs = clock.nowMs();
     const { latency_ms, is_latency_thin } = health.performance(servedId(candidate), sentMs);
     if (latency_ms === null || is_latency_thin) return undefined;
     return setTimeout(
-      () => health.silent(healthId(candidate), clock.now_ms(), sentMs),
+      () => health.silent(healthId(candidate), clock.nowMs(), sentMs),
       Math.max(SILENCE_MS_MIN, latency_ms.p99 * SILENCE_FACTOR),
     );
   }
 
   function reportSuccess({ candidate, sentMs }: Attempt): void {
-    const nowMs = clock.now_ms();
-    health.succeeded(healthId(candidate), nowMs, nowMs - (clock.monotonic_ms() - sentMs));
+    const nowMs = clock.nowMs();
+    health.succeeded(healthId(candidate), nowMs, nowMs - (clock.monotonicMs() - sentMs));
   }
 
   function reportFailure(attempt: Attempt, error: UpstreamError): void {
     const { candidate, call, sentMs } = attempt;
     logDecoderFault(error, candidate);
     if (!isOfEndpoint(error, call.request)) return;
-    const nowMs = clock.now_ms();
-    const wallSentMs = nowMs - (clock.monotonic_ms() - sentMs);
+    const nowMs = clock.nowMs();
+    const wallSentMs = nowMs - (clock.monotonicMs() - sentMs);
     health.failed(healthId(candidate), error.failure, error.retry_after_ms, nowMs, wallSentMs);
     traffic.failed(candidate, error);
   }

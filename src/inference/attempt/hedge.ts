@@ -191,7 +191,7 @@ export function createHedges(
     const next = order
       .slice(turn + 1)
       .find((one) => one.model === candidate.model && one.endpoint !== candidate.endpoint && isFit(one));
-    const nowMs = clock.now_ms();
+    const nowMs = clock.nowMs();
     if (next === undefined || health.coolingUntil(healthId(next), nowMs) > 0) return undefined;
     const afterMs = lateAfter(health, servedId(candidate), nowMs);
     return afterMs === undefined ? undefined : { next, after_ms: afterMs };
@@ -237,7 +237,7 @@ export function createHedges(
       return undefined;
     }
     const grantedNano = hold.granted_nano;
-    const begunMs = clock.monotonic_ms();
+    const begunMs = clock.monotonicMs();
     assume(state, one.attempt);
     try {
       const prepare = (spend?: Parameters<typeof work.prepare>[2]) => work.prepare(next, false, spend);
@@ -248,7 +248,7 @@ export function createHedges(
         attempt.isHedge = true;
         await open(state, attempt, admitted);
         if (one.runner.sent === undefined && !call.cancellation.cancelled) {
-          attempt.sentMs = clock.monotonic_ms();
+          attempt.sentMs = clock.monotonicMs();
           attempt.waitedMs = attempt.sentMs - begunMs;
           attempt.isSent = true;
           return { runner: run(call.cancellation, (own) => work.send(attempt, own)), attempt };

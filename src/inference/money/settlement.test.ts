@@ -14,7 +14,7 @@ import { createSettlement } from './settlement.ts';
 const settlementOf = (recorder: Recorder) =>
   createSettlement({
     recorder,
-    clock: { now_ms: Date.now, monotonic_ms: () => performance.now() },
+    clock: { nowMs: Date.now, monotonicMs: () => performance.now() },
     metrics: createMetrics(),
     log: { warn() {} },
     rules: {} as never,

@@ -90,7 +90,7 @@ export function createSettlement(options: {
         provider_name: provider.name,
         model_permaslug: model.canonical_slug,
         status,
-        latency: Math.round(clock.monotonic_ms() - attempt.sentMs),
+        latency: Math.round(clock.monotonicMs() - attempt.sentMs),
         is_byok: own !== undefined,
         upstream_id: null,
         failure,
@@ -183,7 +183,7 @@ export function createSettlement(options: {
   const endStep: Settlement['endStep'] = (state, attempt) => {
     try {
       const countedNano = endPart(state, attempt);
-      countAttempt(state, attempt, { counted_nano: countedNano, end_ms: clock.monotonic_ms(), is_completed: true });
+      countAttempt(state, attempt, { counted_nano: countedNano, end_ms: clock.monotonicMs(), is_completed: true });
     } catch (error) {
       throw lost(state, error);
     }
@@ -223,7 +223,7 @@ export function createSettlement(options: {
     { outcome, answered, finish_reason }: Closing,
   ): GenerationRecord {
     const { call, fees, parts, plan, hold, reservation } = state;
-    const now = clock.monotonic_ms();
+    const now = clock.monotonicMs();
     let countedNano = 0;
     if (answered !== undefined) {
       countedNano = priceAnswer(state, answered, rules);

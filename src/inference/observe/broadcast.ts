@@ -142,8 +142,8 @@ function createSender(
   const resource = { 'service.name': SCOPE, 'service.version': version };
 
   function warn(facts: object, message: string): void {
-    if (clock.monotonic_ms() - warnedMs < limits.loss_notice_ms) return;
-    warnedMs = clock.monotonic_ms();
+    if (clock.monotonicMs() - warnedMs < limits.loss_notice_ms) return;
+    warnedMs = clock.monotonicMs();
     log.warn({ destination: name, ...facts }, message);
   }
 
@@ -175,7 +175,7 @@ function createSender(
     };
     if (destination.type === 'webhook') headers['x-gateway-idempotency-key'] = hash('sha256', body).slice(0, 32);
     if (secret !== undefined) {
-      const at = Math.floor(clock.now_ms() / 1000);
+      const at = Math.floor(clock.nowMs() / 1000);
       headers['x-gateway-signature'] =
         `t=${at},v1=${createHmac('sha256', secret).update(`${at},${body}`).digest('hex')}`;
     }

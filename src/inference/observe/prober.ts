@@ -87,7 +87,7 @@ export function createProber(options: ProberOptions): Prober {
   }
 
   function callFor({ model, endpoint_id }: Target, principal: Principal): Call {
-    const acceptedMs = clock.now_ms();
+    const acceptedMs = clock.nowMs();
     const generationId = options.generationId(acceptedMs);
     return {
       api_type: 'completions',
@@ -105,7 +105,7 @@ export function createProber(options: ProberOptions): Prober {
       principal,
       attribution: { ...ATTRIBUTION, traceparent: undefined, tracestate: undefined },
       accepted_ms: acceptedMs,
-      accepted_monotonic_ms: clock.monotonic_ms(),
+      accepted_monotonic_ms: clock.monotonicMs(),
       cancellation: stopping,
       wants_metadata: false,
       stages: [],
@@ -141,7 +141,7 @@ export function createProber(options: ProberOptions): Prober {
   }
 
   function pause(): void {
-    const nowMs = clock.now_ms();
+    const nowMs = clock.nowMs();
     pausedUntilMs = windowEnd('daily', nowMs) ?? nowMs;
     log.info(
       { until: new Date(pausedUntilMs).toISOString() },
@@ -150,7 +150,7 @@ export function createProber(options: ProberOptions): Prober {
   }
 
   async function round(): Promise<void> {
-    const startedMs = clock.now_ms();
+    const startedMs = clock.nowMs();
     if (startedMs < pausedUntilMs && pausedUntilMs - startedMs <= DAY_MS) return;
     if (notBeforeMs.size > limits.health_endpoints_max) notBeforeMs.clear();
     let principal: Principal | null | undefined;

@@ -172,7 +172,7 @@ class RequestLogMiddleware implements CallHooks {
   onEnd({ error, isSettled, record }: CallEnd): void {
     const { clock, broadcast } = this.#options;
     const call = this.#call;
-    const durationMs = clock.monotonic_ms() - call.accepted_monotonic_ms;
+    const durationMs = clock.monotonicMs() - call.accepted_monotonic_ms;
     // A call that was sent to no endpoint is not a generation.
     if (!isSettled) return;
     // After the answer, since copying takes time.

@@ -14,7 +14,7 @@ const NOW = Date.now();
 function processOn(store: StatisticsStore, run: string) {
   const statistics = createEndpointStatistics();
   const warn = vi.fn();
-  const exchange = createStatisticsExchange({ statistics, store, run, now_ms: () => NOW, log: { warn } });
+  const exchange = createStatisticsExchange({ statistics, store, run, nowMs: () => NOW, log: { warn } });
   const answer = (count: number, result: 'success' | 'error' = 'success') => {
     for (let n = 0; n < count; n += 1) {
       statistics.observe('e', { result, is_streamed: true, latency_ms: 100 + n, tokens_per_second: 50 }, NOW);

@@ -39,7 +39,7 @@ export interface ExchangeOptions {
   store: StatisticsStore;
   /** The id of this run of the process: its earlier rows count as another's. */
   run: string;
-  now_ms(): number;
+  nowMs(): number;
   log: { warn(facts: object, message: string): void };
 }
 
@@ -85,7 +85,7 @@ function read({ sketches: text, ...row }: StoredRow & { run: string }): BucketRo
  * current; unwritten rows are written later.
  */
 export function createStatisticsExchange(options: ExchangeOptions): StatisticsExchange {
-  const { statistics, store, run, now_ms, log } = options;
+  const { statistics, store, run, nowMs, log } = options;
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | undefined;
   /** The store's time of the last read; undefined before the first. */
@@ -95,8 +95,8 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
   let isFailing = false;
 
   function expire(): void {
-    if (now_ms() - expiredMs < STATISTICS_SWEEP_MS) return;
-    expiredMs = now_ms();
+    if (nowMs() - expiredMs < STATISTICS_SWEEP_MS) return;
+    expiredMs = nowMs();
     statistics.sweep(expiredMs);
   }
 
@@ -104,7 +104,7 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
     for (let batch = 0; batch < STATISTICS_BATCHES_MAX; batch += 1) {
       const rows = statistics.unwritten(STATISTICS_BATCH_ROWS);
       if (rows.length === 0) return;
-      await store.save(run, rows.map(stored), now_ms());
+      await store.save(run, rows.map(stored), nowMs());
       statistics.written(rows);
       // Rows that change all the time would be written repeatedly.
       if (rows.length < STATISTICS_BATCH_ROWS) return;
@@ -112,7 +112,7 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
   }
 
   async function readOthers(): Promise<void> {
-    const at = await store.now(now_ms());
+    const at = await store.now(nowMs());
     // If the clock was set back, new rows have times that were read before.
     const since = readAt === undefined ? 0 : Math.min(readAt, at) - STATISTICS_OVERLAP_MS;
     let after: RowKey | undefined;
@@ -132,8 +132,8 @@ export function createStatisticsExchange(options: ExchangeOptions): StatisticsEx
       expire();
       await write();
       await readOthers();
-      if (now_ms() - sweptMs >= STATISTICS_SWEEP_MS) {
-        sweptMs = now_ms();
+      if (nowMs() - sweptMs >= STATISTICS_SWEEP_MS) {
+        sweptMs = nowMs();
         await store.sweep(sweptMs, STORED_ROWS_MAX);
       }
       isFailing = false;

@@ -66,7 +66,7 @@ test.each<[string, Partial<AnswerFacts>, Partial<Sample>]>([
 
 function counting() {
   const seen: [string, Sample][] = [];
-  const traffic = createTraffic({ observe: (id, sample) => void seen.push([id, sample]) }, { now_ms: () => 0 });
+  const traffic = createTraffic({ observe: (id, sample) => void seen.push([id, sample]) }, { nowMs: () => 0 });
   return { seen, traffic };
 }
 

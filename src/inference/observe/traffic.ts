@@ -43,13 +43,13 @@ function resultOf({ failure, status }: UpstreamError): Sample['result'] {
  */
 export function createTraffic(
   statistics: Pick<EndpointStatistics, 'observe'>,
-  { now_ms }: { now_ms(): number },
+  { nowMs }: { nowMs(): number },
 ): Traffic {
   return {
     failed(candidate, error) {
       const result = resultOf(error);
       const isCounted = candidate.own === undefined && result !== undefined;
-      if (isCounted) statistics.observe(servedId(candidate), { result }, now_ms());
+      if (isCounted) statistics.observe(servedId(candidate), { result }, nowMs());
     },
     answered(candidate, facts) {
       if (candidate.own !== undefined) return;
@@ -74,7 +74,7 @@ export function createTraffic(
         tool_calls: isGood ? tool_calls?.count : undefined,
         tool_calls_valid: isGood ? tool_calls?.valid : undefined,
       };
-      statistics.observe(servedId(candidate), sample, now_ms());
+      statistics.observe(servedId(candidate), sample, nowMs());
     },
   };
 }

@@ -178,7 +178,7 @@ export function createExplain(
   }
 
   function healthOf(candidate: Candidate): ExplainedAttempt['health'] {
-    const nowMs = clock.now_ms();
+    const nowMs = clock.nowMs();
     const id = healthId(candidate);
     return {
       cooling_until_ms: health.coolingUntil(id, nowMs),

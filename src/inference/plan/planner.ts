@@ -190,7 +190,7 @@ export function createPlanner(
         default_sort: mayHaveSort ? defaultSort(call.principal, rules) : undefined,
         provider: catalog.provider,
         health,
-        now_ms: clock.now_ms(),
+        now_ms: clock.nowMs(),
         draw: options.chance(),
         allow_unpriced: options.allow_unpriced,
         own,

@@ -51,12 +51,12 @@ export class RateAsker {
   }
 
   now(): Moment {
-    return { wall_ms: this.#clock.now_ms(), monotonic_ms: this.#clock.monotonic_ms() };
+    return { wall_ms: this.#clock.nowMs(), monotonic_ms: this.#clock.monotonicMs() };
   }
 
   /** Whether the store answered within `rate_ask_ms_max`. Never rejects. */
   ask(entry: RateEntry, ask: (now: Moment) => RateAsk): Promise<boolean> {
-    if (this.#clock.monotonic_ms() < this.#downUntilMs) return Promise.resolve(false);
+    if (this.#clock.monotonicMs() < this.#downUntilMs) return Promise.resolve(false);
     entry.asking ??= new Promise<boolean>((resolve) => {
       this.#queued.push({
         entry,
@@ -100,7 +100,7 @@ export class RateAsker {
     const err = await Promise.race([done, late]);
     clearTimeout(timer);
     if (err !== undefined) {
-      this.#downUntilMs = this.#clock.monotonic_ms() + RATE_ASK_MS_MAX;
+      this.#downUntilMs = this.#clock.monotonicMs() + RATE_ASK_MS_MAX;
       this.#log.warn({ err, counters: batch.length }, 'rate limits could not be counted');
     }
     for (const { resolve } of batch) resolve(err === undefined);

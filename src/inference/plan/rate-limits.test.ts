@@ -40,7 +40,7 @@ function setUp(rules: Partial<RateRules>) {
       },
       sweep: async () => {},
     },
-    clock: { now_ms: () => nowMs + Math.floor(performance.now() - begun), monotonic_ms: () => performance.now() },
+    clock: { nowMs: () => nowMs + Math.floor(performance.now() - begun), monotonicMs: () => performance.now() },
     log: { warn: (_facts, message) => void warnings.push(message) },
     metrics: { rateLimited: () => {} },
   });

@@ -192,11 +192,11 @@ class NodeCounters implements RateCounting {
 export function createRateLimits(options: RateLimitsOptions): RateLimits {
   const { store, clock, log } = options;
   const counters = new NodeCounters(options);
-  let sweptMs = clock.now_ms();
+  let sweptMs = clock.nowMs();
 
   async function sweep(): Promise<void> {
     await counters.report(false);
-    const nowMs = clock.now_ms();
+    const nowMs = clock.nowMs();
     if (nowMs - sweptMs < RATE_STORE_SWEEP_MS) return;
     sweptMs = nowMs;
     try {

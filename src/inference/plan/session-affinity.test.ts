@@ -25,7 +25,7 @@ const CHEAP = candidateAt('alpha', 1);
 /** Calls of one conversation, one after another, with a scripted clock. */
 function conversation() {
   const stickiness = createStickiness();
-  const clock = { at_ms: 0, now_ms: () => clock.at_ms, monotonic_ms: () => clock.at_ms };
+  const clock = { at_ms: 0, nowMs: () => clock.at_ms, monotonicMs: () => clock.at_ms };
   const next = (more: Partial<ChatRequest> = {}, organizationId = 'o'): SessionAffinity => {
     const request = { messages: [{ role: 'user', content: 'x' }], ...more } as ChatRequest;
     return new ConversationAffinity(

@@ -42,7 +42,7 @@ export class ConversationAffinity implements SessionAffinity {
   #find(name: string): string | undefined {
     if (this.#lookup?.name !== name) {
       const conversation = this.#stickiness.isEmpty() ? null : this.#identified();
-      const home = conversation && this.#stickiness.home(this.#keyOf(name, conversation), this.#clock.now_ms());
+      const home = conversation && this.#stickiness.home(this.#keyOf(name, conversation), this.#clock.nowMs());
       this.#lookup = { name, home: home ?? undefined };
     }
     return this.#lookup.home;
@@ -66,7 +66,7 @@ export class ConversationAffinity implements SessionAffinity {
     if (!isNamed && cachedTokens === 0 && !isHome) return;
     const conversation = this.#identified();
     if (conversation === null) return;
-    const nowMs = this.#clock.now_ms();
+    const nowMs = this.#clock.nowMs();
     this.#stickiness.keep(this.#keyOf(name, conversation), healthId(candidate), nowMs);
     for (const router of this.#routers ?? []) this.#stickiness.keep(this.#keyOf(router, conversation), name, nowMs);
   }

@@ -18,7 +18,7 @@ function statesOf(secret = SECRET) {
     secret,
     store: undefined,
     crypt: createVault(secret),
-    now_ms: () => 0,
+    nowMs: () => 0,
     keep_ms: 1_000,
     log: { warn: () => {} },
   });

@@ -60,7 +60,7 @@ function vaultOf(store: TurnStore | undefined, more: Partial<VaultOptions> = {})
     secret: 'secret',
     store,
     crypt,
-    now_ms: () => clock.ms,
+    nowMs: () => clock.ms,
     keep_ms: KEEP_MS,
     log: { warn: (_facts, message) => void warnings.push(message) },
     ...more,

@@ -64,7 +64,7 @@ export interface VaultOptions {
   /** Undefined if turns are kept in memory only. */
   store: TurnStore | undefined;
   crypt: Crypt;
-  now_ms(): number;
+  nowMs(): number;
   keep_ms: number;
   log: { warn(facts: object, message: string): void };
 }
@@ -175,7 +175,7 @@ class Memory {
  * Keeps turns in memory, and encrypted in a store that is written in the background, one batch after another. Places are keyed hashes:
  * the store does not reveal the owners of turns.
  */
-export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: VaultOptions): TurnVault {
+export function createTurnVault({ secret, store, crypt, nowMs, keep_ms, log }: VaultOptions): TurnVault {
   const key = placesKey(secret);
   const memory = new Memory();
   const issuers = new Memory();
@@ -203,7 +203,7 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
 
   async function writeBatch(into: TurnStore): Promise<void> {
     const batch = [...unwritten].slice(0, TURN_BATCH_MAX);
-    const expiresAt = new Date(now_ms() + keep_ms).toISOString();
+    const expiresAt = new Date(nowMs() + keep_ms).toISOString();
     const rows = batch.map(([id, text]) => ({
       id,
       owner: ownerOf(id),
@@ -215,8 +215,8 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
     for (const owner of deletedOwners) await into.deleteBy(owner);
     // A turn that changed meanwhile is written again.
     for (const [id, text] of batch) if (unwritten.get(id) === text) removeUnwritten(id);
-    if (now_ms() - sweptMs < TURN_SWEEP_MS) return;
-    sweptMs = now_ms();
+    if (nowMs() - sweptMs < TURN_SWEEP_MS) return;
+    sweptMs = nowMs();
     const most = { rows: limits.turn_states_max, chars: limits.turn_states_stored_chars_max };
     await into.sweep(new Date(sweptMs).toISOString(), most);
   }
@@ -264,7 +264,7 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
     from: TurnStore,
     storeWait: StoreWait | undefined,
   ): Promise<[string, string][]> {
-    const now = now_ms();
+    const now = nowMs();
     const turns = new Map<string, string>();
     try {
       for (const { id, sealed } of await inTime(from.findMany(places, new Date(now).toISOString()), storeWait)) {
@@ -293,7 +293,7 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
 
     keep(place, text) {
       const bounded = text !== undefined && text.length > limits.turn_state_chars_max ? undefined : text;
-      memory.set(place, bounded, now_ms() + keep_ms);
+      memory.set(place, bounded, nowMs() + keep_ms);
       if (bounded === undefined || store === undefined) return;
       removeUnwritten(place);
       const isFull = unwrittenChars + bounded.length > TURNS_UNWRITTEN_CHARS_MAX;
@@ -307,7 +307,7 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
       const turns = new Map<string, string>();
       const missing: string[] = [];
       for (const place of places) {
-        const entry = memory.get(place, now_ms());
+        const entry = memory.get(place, nowMs());
         if (entry === undefined) missing.push(place);
         else if (entry.text !== undefined) turns.set(place, entry.text);
       }
@@ -318,11 +318,11 @@ export function createTurnVault({ secret, store, crypt, now_ms, keep_ms, log }: 
       });
     },
 
-    remembered: (place) => memory.get(place, now_ms())?.text,
+    remembered: (place) => memory.get(place, nowMs())?.text,
 
-    keepIssuer: (data, issuer) => issuers.set(pieceOf(data), issuer, now_ms() + keep_ms),
+    keepIssuer: (data, issuer) => issuers.set(pieceOf(data), issuer, nowMs() + keep_ms),
 
-    issuerOf: (data) => issuers.get(pieceOf(data), now_ms())?.text,
+    issuerOf: (data) => issuers.get(pieceOf(data), nowMs())?.text,
 
     forget(workspaceId) {
       const owner = placeName(key, [workspaceId], OWNER_CHARS);

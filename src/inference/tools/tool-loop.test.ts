@@ -27,7 +27,7 @@ async function secondRequest(fields: Partial<ChatRequest>): Promise<ChatRequest>
   tools.declare(request);
   const loop = createToolLoop({
     runTools: (_state, calls) => Promise.resolve(calls.map((one) => ({ ...one, args: {}, outcome }))),
-    clock: { now_ms: () => 0, monotonic_ms: () => 0 },
+    clock: { nowMs: () => 0, monotonicMs: () => 0 },
     total_ms_max: 1_000,
     states: { recorder: () => undefined },
     settlement: { endStep() {} },

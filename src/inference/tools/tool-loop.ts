@@ -194,7 +194,7 @@ export function createToolLoop({
         stage,
         view: new ToolView(turn, state.sources),
         choice: call.request.tool_choice,
-        deadline_ms: clock.monotonic_ms() + total_ms_max,
+        deadline_ms: clock.monotonicMs() + total_ms_max,
         call,
       };
     },
@@ -219,7 +219,7 @@ export function createToolLoop({
       stage.data = { ...stage.data, steps: step, tool_calls_requested: requested, tool_calls_executed: executed };
       const called = calledIn(end, tools);
       const progress = { steps: step, called, finish_reason: end.finish_reason, calls: requested, ...usedSoFar(state) };
-      const isOver = uses.calls_max < calls_max || clock.monotonic_ms() >= answer.deadline_ms || rules.isOver(progress);
+      const isOver = uses.calls_max < calls_max || clock.monotonicMs() >= answer.deadline_ms || rules.isOver(progress);
       turn.endIsNext(isOver);
       state.step += 1;
       answer.call = { ...call, request: nextRequest(call.request, { answer, end, runs, candidate, is_over: isOver }) };

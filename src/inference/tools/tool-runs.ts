@@ -90,7 +90,7 @@ export function createRunTools({ pay, clock }: { pay: Pay; clock: Clock }): RunT
 
   /** Results from outside pass the caller's filters, like everything that the client sends. */
   async function screened(call: Call, tool: ServerTool, args: JsonObject, signal: AbortSignal): Promise<ToolOutcome> {
-    const nowMs = clock.now_ms();
+    const nowMs = clock.nowMs();
     let outcome: ToolOutcome;
     try {
       outcome = await tool.run(args, { call, signal, now_ms: nowMs });
