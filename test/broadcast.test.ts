@@ -79,8 +79,7 @@ async function ask(body: object = {}, headers: Record<string, string> = {}): Pro
   return answer.headers.get('x-generation-id') ?? '';
 }
 
-const seen = (count: number) =>
-  expect.poll(() => collector.calls().length, { timeout: 15_000, interval: 10 }).toBe(count);
+const seen = (count: number) => expect.poll(() => collector.calls().length, { interval: 10 }).toBe(count);
 
 async function metric(outcome: string): Promise<number> {
   const text = await (await fetch(`${gateway.url}/metrics`)).text();
@@ -287,14 +286,13 @@ describe('destinations', () => {
     for (let session = 0; session < 16; session += 1) {
       for (let turn = 0; turn < 2; turn += 1) await ask({ session_id: `session ${session}` });
     }
-    // No span may be lost on a loaded machine, because then only a part of a conversation would arrive.
-    const restore = changeLimits({ broadcast_stop_ms_max: 10_000 });
-    await gateway.gateway.stop().finally(restore);
-    const turns = Map.groupBy(collector.calls(), ({ attributes }) => attributes['session.id']);
-    // All or none of sixteen: a chance of one in thirty thousand.
-    expect(turns.size).toBeGreaterThan(0);
-    expect(turns.size).toBeLessThan(16);
-    for (const calls of turns.values()) expect(calls).toHaveLength(2);
+    const turns = () => Map.groupBy(collector.calls(), ({ attributes }) => attributes['session.id']);
+    // Each turn of a conversation that is seen arrives, however late.
+    await expect
+      .poll(() => [...new Set([...turns().values()].map(({ length }) => length))], { interval: 10 })
+      .toEqual([2]);
+    // None or all of sixteen: a chance of one in thirty thousand.
+    expect(turns().size).toBeLessThan(16);
   });
 });
 
@@ -326,7 +324,7 @@ describe('a destination that', () => {
     before = { sent: await metric('sent'), refused: await metric('refused') };
   };
   const outcomes = (outcome: 'sent' | 'refused') =>
-    expect.poll(async () => (await metric(outcome)) - before[outcome], { timeout: 15_000, interval: 10 });
+    expect.poll(async () => (await metric(outcome)) - before[outcome], { interval: 10 });
 
   test.each([429, 502, 503, 504])('answers %i gets the spans again until it accepts them', async (status) => {
     await begin();
@@ -374,7 +372,7 @@ describe('a destination that', () => {
     await start();
     collector.behave(() => undefined);
     for (let sent = 0; sent < 5; sent += 1) expect(await ask()).toMatch(/^gen-/);
-    await expect.poll(() => collector.requests.length, { timeout: 15_000, interval: 10 }).toBe(1);
+    await expect.poll(() => collector.requests.length, { interval: 10 }).toBe(1);
     const began = Date.now();
     await gateway.gateway.stop();
     expect(Date.now() - began).toBeLessThan(limits.broadcast_stop_ms_max + 5_000);

@@ -536,5 +536,5 @@ describeStores('a credential that another node changes', ({ freshUrl }) => {
       await other.stop();
       await one.stop();
     }
-  }, 30_000);
+  });
 });

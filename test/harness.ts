@@ -1,4 +1,4 @@
-import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type Gateway, startGateway as start } from '../src/cli/start-gateway.ts';
@@ -12,7 +12,7 @@ export interface TestGatewayOptions {
   /** The text of a gateway.yaml. Not set: the sandbox serves. */
   yaml?: string;
   environment?: Environment;
-  /** An existing data directory to start with, which is then kept. */
+  /** The data directory, which may exist and is kept. */
   data_dir?: string;
   clock?: Clock;
   /** The random numbers of routing. Default: always 0, which is the cheapest first. */
@@ -61,7 +61,7 @@ export async function startGateway(options: TestGatewayOptions = {}): Promise<Te
   const dataDir = options.data_dir ?? join(home, 'data');
   const configFile = join(home, 'gateway.yaml');
   writeFileSync(configFile, options.yaml ?? '{}');
-  if (options.data_dir === undefined && options.environment?.['DATABASE_URL'] === undefined) {
+  if (!existsSync(dataDir) && options.environment?.['DATABASE_URL'] === undefined) {
     migrated ??= migratedStore();
     mkdirSync(dataDir, { mode: 0o700 });
     writeFileSync(join(dataDir, DATABASE_FILE), await migrated, { mode: 0o600 });

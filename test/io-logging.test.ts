@@ -156,7 +156,7 @@ test('if the client disconnects, the received part of the answer is kept', async
   for (let text = ''; !text.includes('"content":"'); )
     text += Buffer.from((await reader?.read())?.value ?? []).toString();
   leaving.abort();
-  await expect.poll(async () => (await gateway.content(id)).status, { timeout: 10_000 }).toBe(200);
+  await expect.poll(async () => (await gateway.content(id)).status).toBe(200);
   const { body } = await gateway.content(id);
   expect(body.data.output.completion).toEqual(expect.stringMatching(/.+/));
 });

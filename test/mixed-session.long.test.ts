@@ -141,7 +141,7 @@ describeStores('a session of everything', ({ freshUrl }) => {
             before = now;
             return isStill;
           },
-          { interval: 2_000, timeout: 180_000 },
+          { interval: 2_000 },
         )
         .toBe(true);
 

@@ -547,7 +547,7 @@ test.each([
       const read = await fetch(`${gateway.base_url}/keys/${data.hash}`, { headers });
       return ((await read.json()) as { data: { usage: number } }).data.usage;
     };
-    await expect.poll(spent, { timeout: 5_000 }).toBeCloseTo(cost, 9);
+    await expect.poll(spent).toBeCloseTo(cost, 9);
     release();
     expect(model.requests).toHaveLength(turns);
   },
@@ -581,7 +581,7 @@ describeStores('many answers at once', ({ freshUrl }) => {
     };
     const costs = await Promise.all(answers.map(async ({ id }) => (await record(id, own))?.total_cost ?? 0));
     const sum = costs.reduce((total, cost) => total + cost, 0);
-    await expect.poll(spent, { timeout: 30_000 }).toBeCloseTo(sum, 9);
+    await expect.poll(spent).toBeCloseTo(sum, 9);
     // In nano-dollars: sums of floating-point dollars are not exact.
     expect(Math.round(sum * 1e9)).toBeLessThanOrEqual(LIMIT * 1e9);
     expect(sum).toBeGreaterThan(LIMIT / 2);

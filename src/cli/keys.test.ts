@@ -45,7 +45,7 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
     } finally {
       await gateway.stop();
     }
-  }, 60_000);
+  });
 
   test('rotates keys of both kinds, which a running gateway follows at once, and ends previous secrets', async () => {
     const { gateway, run, ask } = await setUp();
@@ -75,7 +75,7 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
     } finally {
       await gateway.stop();
     }
-  }, 60_000);
+  });
 
   test('lists each key on one line, whatever characters its name has', async () => {
     const { gateway, run } = await setUp();
@@ -88,7 +88,7 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
     } finally {
       await gateway.stop();
     }
-  }, 60_000);
+  });
 
   test('reports wrong options, and creates nothing', async () => {
     const { gateway, run } = await setUp();
@@ -113,7 +113,7 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
     } finally {
       await gateway.stop();
     }
-  }, 60_000);
+  });
 
   test('lists the keys of applications with their granting key, unknown if it was not recorded', async () => {
     const { gateway, run, url } = await setUp();
@@ -137,5 +137,5 @@ describeStores('model-gateway keys', ({ freshUrl }) => {
       await database.close();
       await gateway.stop();
     }
-  }, 60_000);
+  });
 });

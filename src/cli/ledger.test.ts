@@ -36,7 +36,7 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
       await database.close();
       await gateway.stop();
     }
-  }, 60_000);
+  });
 
   test('shows leases of nodes, and releases those of a lost node but not those of a live one', async () => {
     const { gateway, run, database, manage } = await setUp();
@@ -84,7 +84,7 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
       await database.close();
       await gateway.stop();
     }
-  }, 60_000);
+  });
 
   test('corrects the cost of a generation with an unknown outcome, once', async () => {
     const { gateway, run, database, manage } = await setUp();
@@ -123,7 +123,7 @@ describeStores('model-gateway ledger', ({ freshUrl }) => {
       await database.close();
       await gateway.stop();
     }
-  }, 60_000);
+  });
 
   test.each([
     [['ledger'], 2, /Usage: model-gateway ledger/],

@@ -48,7 +48,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     } finally {
       await gateway.stop();
     }
-  }, 60_000);
+  });
 
   test('changes the address, name and role of a member, also the role in every workspace', async () => {
     const { gateway, run, read } = await setUp();
@@ -95,7 +95,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     } finally {
       await gateway.stop();
     }
-  }, 60_000);
+  });
 
   test('the audit entry of a change has the values before it, also after a concurrent change', async () => {
     const { gateway, run, read, url } = await setUp();
@@ -119,7 +119,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
       await database.close();
       await gateway.stop();
     }
-  }, 60_000);
+  });
 
   test('works on a store without a gateway, and creates no management key', async () => {
     const home = mkdtempSync(join(tmpdir(), 'gateway-users-'));
@@ -135,7 +135,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     } finally {
       rmSync(home, { recursive: true });
     }
-  }, 60_000);
+  });
 
   test('reports wrong options, and changes nothing', async () => {
     const { gateway, run, read } = await setUp();
@@ -162,7 +162,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     } finally {
       await gateway.stop();
     }
-  }, 60_000);
+  });
 
   test('signs a member out of all browsers and invalidates its links; keys, membership and others stay', async () => {
     const { gateway, run, read } = await setUp();
@@ -192,7 +192,7 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     } finally {
       await gateway.stop();
     }
-  }, 60_000);
+  });
 
   test('removes a member, hands over its keys, and adds it again without its former data', async () => {
     const { gateway, run, read } = await setUp();
@@ -242,5 +242,5 @@ describeStores('model-gateway users', ({ freshUrl }) => {
     } finally {
       await gateway.stop();
     }
-  }, 60_000);
+  });
 });

@@ -180,13 +180,13 @@ async function openSqlite(options: DatabaseOptions): Promise<Database> {
   const { data_dir, onLost = () => {} } = options;
   const file = data_dir === undefined ? undefined : join(data_dir, DATABASE_FILE);
   const fault = (error: unknown) => (file === undefined ? error : unopened(file, error));
+  // Used by tests and benchmarks: not loaded if the store is a file.
+  const memory = file === undefined ? (await import('./sqlite-memory.ts')).openSqliteMemory() : undefined;
   const store =
-    file === undefined
-      ? // Used by tests and benchmarks: not loaded if the store is a file.
-        (await import('./sqlite-memory.ts')).openSqliteMemory()
-      : await SqliteThread.start(file, onLost).catch((error: unknown) => {
-          throw fault(error);
-        });
+    memory ??
+    (await SqliteThread.start(file!, onLost).catch((error: unknown) => {
+      throw fault(error);
+    }));
   const queries = new Kysely<Tables>({ dialect: sqliteDialect(store, data_dir === undefined) });
   const close = async () => {
     await queries.destroy();
@@ -195,6 +195,7 @@ async function openSqlite(options: DatabaseOptions): Promise<Database> {
   };
   try {
     await migrate(queries, 'sqlite');
+    memory?.keepMigrated();
   } catch (error) {
     await close().catch(() => {});
     throw fault(error);

@@ -129,7 +129,7 @@ describeStores('rate windows', ({ engine, open, freshUrl }) => {
     }
   });
 
-  test('never exceed a limit for concurrent requests, and block none of them', { timeout: 30_000 }, async () => {
+  test('never exceed a limit for concurrent requests, and block none of them', async () => {
     const url = await freshUrl();
     const one = await (url === undefined ? open() : openDatabase({ database_url: url }));
     const other = url === undefined ? one : await openDatabase({ database_url: url });

@@ -58,11 +58,6 @@ export interface SqliteStore {
   close(): Promise<void>;
 }
 
-/** The options of a worker. `file` is undefined for a store in memory. */
-export function sqliteOptions(file: string | undefined): SqliteWorkerOptions {
-  return { file, busy_ms: limits.database_busy_ms_max, statements_max: DATABASE_STATEMENTS_MAX };
-}
-
 /** The SQLite thread, and the requests that it has not answered yet. */
 export class SqliteThread implements SqliteStore {
   readonly #worker: Worker;
@@ -85,7 +80,8 @@ export class SqliteThread implements SqliteStore {
   static async start(file: string, onLost: (error: Error) => void): Promise<SqliteThread> {
     // Beside this file, as TypeScript or compiled to JavaScript.
     const url = new URL('./sqlite-worker.js', import.meta.url);
-    const worker = new Worker(url, { workerData: sqliteOptions(file), execArgv: [] });
+    const workerData = { file, busy_ms: limits.database_busy_ms_max, statements_max: DATABASE_STATEMENTS_MAX };
+    const worker = new Worker(url, { workerData: workerData satisfies SqliteWorkerOptions, execArgv: [] });
     const thread = new SqliteThread(worker, onLost);
     const opened = new Promise<void>((resolve, reject) => {
       thread.#waiting.push({ id: 0, resolve: () => resolve(), reject, sql: undefined });

@@ -13,8 +13,7 @@ export interface SqliteStep {
 
 /** The options of the thread that owns the SQLite file. */
 export interface SqliteWorkerOptions {
-  /** Undefined if the messages are in memory. */
-  file: string | undefined;
+  file: string;
   busy_ms: number;
   statements_max: number;
 }

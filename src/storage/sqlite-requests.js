@@ -8,6 +8,7 @@ import { SqliteStatements } from './sqlite-statements.js';
 
 /** @import { SqliteFailure, SqliteOutcome, SqliteReply, SqliteRequest, SqliteWorkerOptions } from './sqlite-messages.ts' */
 /** @typedef {{ database: DatabaseSync; statements: SqliteStatements }} Connection */
+/** @typedef {{ read: Connection; write: Connection }} Connections */
 
 /**
  * Switches to WAL, which needs exclusive access for a moment and does not always wait by itself. Returns the journal mode.
@@ -30,17 +31,16 @@ function enterWal(database, busyMs) {
   }
 }
 
-/** @param {SqliteWorkerOptions} options */
+/**
+ * @param {SqliteWorkerOptions} options
+ * @returns {Connections}
+ */
 function open(options) {
   /** @type {(readOnly: boolean) => Connection} */
   const connect = (readOnly) => {
-    const database = new DatabaseSync(options.file ?? ':memory:', { timeout: options.busy_ms, readOnly });
+    const database = new DatabaseSync(options.file, { timeout: options.busy_ms, readOnly });
     return { database, statements: new SqliteStatements(database, options.statements_max) };
   };
-  if (options.file === undefined) {
-    const only = connect(false);
-    return { read: only, write: only };
-  }
   mkdirSync(dirname(options.file), { recursive: true });
   const write = connect(false);
   // Takes effect for a new file only. A generation takes about 2 KB: pages of twice the usual size halve the writes of a flush.
@@ -67,13 +67,21 @@ function failure(error) {
 }
 
 /**
- * Opens the store; throws SQLite's error.
+ * Opens the file; throws SQLite's error. Returns what runs requests on it.
  *
  * @param {SqliteWorkerOptions} options
- * @returns {(request: SqliteRequest) => SqliteReply}
  */
 export function openSqlite(options) {
-  const { read, write } = open(options);
+  return requestsOn(open(options));
+}
+
+/**
+ * What runs requests on open connections, of which `read` and `write` may be the same.
+ *
+ * @param {Connections} connections
+ * @returns {(request: SqliteRequest) => SqliteReply}
+ */
+export function requestsOn({ read, write }) {
   /** @type {SqliteOutcome} */
   const nothing = { rows: [], changes: undefined };
   /** @type {(request: SqliteRequest) => SqliteOutcome} */

@@ -306,7 +306,7 @@ describeStores('guardrails of key, member and workspace', ({ freshUrl }) => {
     await manage('PATCH', `/guardrails/${id}`, { limit_usd: 1.5 });
     // Money that was reserved under the higher limit may still be spent, for a second.
     await vi.waitFor(async () => expect((await refused(gateway.key)).status).toBe(402), {
-      timeout: 5_000,
+      timeout: 60_000,
       interval: 200,
     });
     await holdsFor.workspace(await guardrail({}));

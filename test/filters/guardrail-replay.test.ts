@@ -52,7 +52,7 @@ test('a draft is replayed on the kept requests of a workspace, of every API, and
   const card = await say('pay with 4111 1111 1111 1111, tell ann@example.com', '/responses');
   const custom = await say('about project-x12');
   const kept = async () => (await tried({ workspace_id: 'default' })).body.data.replay.requests;
-  await expect.poll(kept, { timeout: 10_000 }).toBe(4);
+  await expect.poll(kept).toBe(4);
   const { status, body } = await tried({ workspace_id: gateway.workspace_id });
   expect(status).toBe(200);
   expect(body.data).toMatchObject({

@@ -401,7 +401,7 @@ describe('a block', () => {
     expect(choices.map(({ delta }) => (delta as JsonObject)['content']).join('')).toBe('The card is ');
     expect(choices.at(-1)).toMatchObject({ finish_reason: 'content_filter', error: says });
     expect(chunks.at(-1)!.usage!['completion_tokens']).toBeGreaterThan(0);
-    await vi.waitFor(() => expect(hungUp).toBe(1));
+    await vi.waitFor(() => expect(hungUp).toBe(1), { timeout: 60_000 });
     const record = await generation(response.headers.get('x-generation-id')!);
     expect(record).toMatchObject({ cancelled: false });
     expect(record['total_cost']).toBeGreaterThan(0);
@@ -424,7 +424,7 @@ describe('a block', () => {
     }
     expect(shownTexts.join('')).toBe('The card is ');
     expect(finishes).toContain('content_filter');
-    await vi.waitFor(() => expect(hungUp).toBe(3));
+    await vi.waitFor(() => expect(hungUp).toBe(3), { timeout: 60_000 });
   });
 
   test('turns a whole answer into a 403 without its text, and charges it', async () => {

@@ -107,7 +107,7 @@ test.each([
   const client = await rawClient(gateway.url);
   const bytes = `${method} /api/v1/keys HTTP/1.1\r\nHost: gateway.example\r\nExpect: 100-continue\r\n${more}\r\n`;
   client.send(bytes.repeat(2));
-  await vi.waitFor(() => expect(client.received().split('HTTP/1.1 401')).toHaveLength(3));
+  await vi.waitFor(() => expect(client.received().split('HTTP/1.1 401')).toHaveLength(3), { timeout: 60_000 });
   const { answers } = answersIn(client.received().replaceAll(CONTINUE, ''));
   expect(answers.map(({ status, headers }) => [status, headers['connection']])).toEqual([
     [401, 'keep-alive'],

@@ -27,7 +27,7 @@ async function breakOff(id: string, path: string, headers: Record<string, string
   await (await fetch(`${gateway.url}/health/live`)).text();
   socket.destroy();
   const own = () => logged().filter(({ request_id }) => request_id === id);
-  await vi.waitFor(() => expect(own().some(({ msg }) => msg === 'request')).toBe(true), { timeout: 10_000 });
+  await vi.waitFor(() => expect(own().some(({ msg }) => msg === 'request')).toBe(true), { timeout: 60_000 });
   await (await fetch(`${gateway.url}/health/live`)).text();
   return own();
 }

@@ -54,7 +54,7 @@ describeStores('a credential that ended', ({ freshUrl }) => {
       const statuses = await Promise.all(requests.map((finish) => finish()));
       expect(statuses).toEqual([401, 401, 401, 401]);
     }
-  }, 120_000);
+  });
 
   test('changes nothing with a body that arrives after the end, and its codes are void', async () => {
     const { one, other, url, makeKey, manage, code, exchange } = await keyFamily(freshUrl, cleanups);
@@ -91,5 +91,5 @@ describeStores('a credential that ended', ({ freshUrl }) => {
     expect((await exchange(kept, other)).status).toBe(200);
     await manage('DELETE', `/keys/${hash}/previous-secret`);
     expect((await exchange(waiting, other)).status).toBe(403);
-  }, 120_000);
+  });
 });

@@ -121,7 +121,7 @@ describeStores('a disk without space', ({ open }) => {
     expect(await callAll(recorder, 100, { name: 'again' })).toBe(0);
     await recorder.flush();
     expect(await stored(database)).toHaveLength(300 - refused);
-  }, 30_000);
+  });
 
   test('a start on a full disk serves as soon as the recovered outcomes are in the store', async () => {
     const { database, store, data_dir, recorder, disk } = await onDisk(4 * MB);

@@ -49,7 +49,7 @@ describeStores('a member who was removed', ({ freshUrl }) => {
     await manage('DELETE', `/organization/members/${creatorUserId}`);
     expect(await all()).toEqual([401, 401, 401, 401]);
     expect((await exchange(waiting, other)).status).toBe(403);
-  }, 120_000);
+  });
 
   test('gets no key if codes and exchanges race with the removal', async () => {
     const { add, makeKey, code, exchange, manage, one, other, chat } = await setUp();
@@ -66,14 +66,14 @@ describeStores('a member who was removed', ({ freshUrl }) => {
       }
     };
     const attackers = [attack(one), attack(other)];
-    await expect.poll(() => made.length, { timeout: 20_000 }).toBeGreaterThan(1);
+    await expect.poll(() => made.length).toBeGreaterThan(1);
     await manage('DELETE', `/organization/members/${creatorUserId}`);
     isRemoved = true;
     await Promise.all(attackers);
     for (const secret of [parent.secret, ...made]) {
       expect([(await chat(one, secret)).status, (await chat(other, secret)).status]).toEqual([401, 401]);
     }
-  }, 120_000);
+  });
 
   test('is no longer the owner of keys that the environment’s management key creates', async () => {
     const { add, manage, ask, other } = await setUp();
@@ -82,5 +82,5 @@ describeStores('a member who was removed', ({ freshUrl }) => {
     await manage('DELETE', `/organization/members/${owner}`);
     const made = await ask(other, other.management_key, 'POST', '/keys', { name: 'after' });
     expect(made.body.data).toMatchObject({ creator_user_id: ada, disabled: false });
-  }, 120_000);
+  });
 });

@@ -177,7 +177,6 @@ describe.skipIf(noOwnPostgres !== undefined)(`few connections ${noOwnPostgres ??
               const socket = connect(port, '127.0.0.1', () => resolve(true)).on('error', () => resolve(false));
               socket.on('connect', () => socket.destroy());
             }),
-          { timeout: 10_000 },
         )
         .toBe(true);
       return port;

@@ -51,8 +51,7 @@ const REFUSED = { status: 503, retry_after: '1' };
 const WITHOUT_STORE = { status: 200, without_store: 'true' };
 
 /** Waits until a call gets this answer. A node notices within about a second that the store is gone, or back. */
-const becomes = (ask: () => Promise<object>, what: object) =>
-  expect.poll(ask, { timeout: 20_000, interval: 50 }).toMatchObject(what);
+const becomes = (ask: () => Promise<object>, what: object) => expect.poll(ask, { interval: 50 }).toMatchObject(what);
 
 const serveFor = (seconds: number) => `ledger: { on_store_outage: { serve_for: ${seconds} } }`;
 

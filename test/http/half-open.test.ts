@@ -135,7 +135,7 @@ test('a stream proves its endpoint healthy when it ends, not when it begins', as
     await stream(1);
     site.pass(OVER);
     const trial = stream(1);
-    await vi.waitFor(() => expect(site.seen('cheap')).toBe(2));
+    await vi.waitFor(() => expect(site.seen('cheap')).toBe(2), { timeout: 60_000 });
     // Its answer has begun by then.
     await sleep(150);
     await stream(5);

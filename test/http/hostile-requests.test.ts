@@ -426,4 +426,4 @@ test('connections of any kind end no process, and receive HTTP or nothing', asyn
   expect(wrong).toEqual([]);
   expect(faultsLogged()).toEqual([]);
   await isAlive();
-}, 60_000);
+});

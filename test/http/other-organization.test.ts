@@ -143,5 +143,5 @@ describeStores('another organization', ({ freshUrl }) => {
     } finally {
       await gateway.stop();
     }
-  }, 60_000);
+  });
 });

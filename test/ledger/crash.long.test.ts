@@ -85,7 +85,7 @@ async function pause(one: Running, others: readonly Running[]): Promise<void> {
     const outputChars = one.output().length;
     one.child.kill('SIGCONT');
     // Lets it leave its transaction, however slow the machine: the others wait only that long for its lock.
-    await expect.poll(() => one.output().length, { timeout: 20_000 }).toBeGreaterThan(outputChars);
+    await expect.poll(() => one.output().length).toBeGreaterThan(outputChars);
     await sleep(Math.random() * 50);
   }
 }
@@ -121,14 +121,14 @@ describeStores('processes on one data directory', ({ freshUrl }) => {
     const other = run([dataDir, 'b', ...more]);
     const third = run([dataDir, 'c', ...more]);
     const all = [paused, other, third];
-    for (const one of all) await expect.poll(() => outcomes(one), { timeout: 20_000 }).toBeGreaterThan(10);
+    for (const one of all) await expect.poll(() => outcomes(one)).toBeGreaterThan(10);
     await pause(paused, [other, third]);
     // A new process finds the paused one's slot in use, and leaves its journal alone.
     const late = run([dataDir, 'd', ...more]);
-    await expect.poll(() => outcomes(late), { timeout: 20_000 }).toBeGreaterThan(10);
+    await expect.poll(() => outcomes(late)).toBeGreaterThan(10);
     const before = outcomes(paused);
     paused.child.kill('SIGCONT');
-    await expect.poll(() => outcomes(paused), { timeout: 20_000 }).toBeGreaterThan(before + 10);
+    await expect.poll(() => outcomes(paused)).toBeGreaterThan(before + 10);
     expect(readdirSync(join(dataDir, 'slots')).sort()).toEqual(['0', '1', '2', '3']);
     await Promise.all([...all, late].map(({ kill }) => kill()));
 

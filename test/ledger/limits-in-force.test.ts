@@ -43,7 +43,7 @@ describeStores('a limit is in force on every node once its change is answered', 
     const served = [{ status: 200 }, { status: 200 }];
     const refused = (label: string) => Array(2).fill({ status: 402, message: expect.stringContaining(label) });
     /** A node returns the rest of its lease of a limit that was lowered; until then it may spend that. */
-    const lowered = (label: string) => expect.poll(both, { timeout: 10_000 }).toMatchObject(refused(label));
+    const lowered = (label: string) => expect.poll(both).toMatchObject(refused(label));
     const run = (...args: string[]) =>
       runProgram(args, { env: { ...environment, GATEWAY_DATA_DIR: one.data_dir }, cwd: one.data_dir });
     const verified = async () => {
@@ -61,8 +61,7 @@ describeStores('a limit is in force on every node once its change is answered', 
     const { one, manage, both, served, refused, lowered, verified } = await setUp();
     const path = `/keys/${one.key_hash}`;
     /** Both nodes have written to the store. */
-    const used = (usd: number) =>
-      expect.poll(async () => (await manage('GET', path))['usage'], { timeout: 10_000 }).toBe(usd);
+    const used = (usd: number) => expect.poll(async () => (await manage('GET', path))['usage']).toBe(usd);
     expect(await both()).toMatchObject(served);
     await manage('PATCH', path, { limit: 0 });
     expect(await both()).toMatchObject(refused('the limit of this API key ($0.00 in all)'));
@@ -77,7 +76,7 @@ describeStores('a limit is in force on every node once its change is answered', 
     await manage('PATCH', path, { limit: null });
     expect(await both()).toMatchObject(served);
     expect(await verified()).toEqual([]);
-  }, 60_000);
+  });
 
   test('of a guardrail, for a key and for its owner', async () => {
     const { one, manage, both, served, refused, lowered, verified } = await setUp();
@@ -99,7 +98,7 @@ describeStores('a limit is in force on every node once its change is answered', 
     await manage('DELETE', `/guardrails/${id}`);
     expect(await both()).toMatchObject(served);
     expect(await verified()).toEqual([]);
-  }, 60_000);
+  });
 
   test('of a workspace', async () => {
     const { manage, both, served, refused, verified } = await setUp();
@@ -116,7 +115,7 @@ describeStores('a limit is in force on every node once its change is answered', 
     await manage('DELETE', '/workspaces/main/budgets/daily');
     expect(await both()).toMatchObject(served);
     expect(await verified()).toEqual([]);
-  }, 60_000);
+  });
 
   test('of the credits of the organization, granted and revoked by a command', async () => {
     const { one, manage, both, served, refused, lowered, run, verified } = await setUp();
@@ -152,5 +151,5 @@ describeStores('a limit is in force on every node once its change is answered', 
       { before: { total_credits: null }, after: { total_credits: 0.0000028, reason: 'to begin with' } },
     ]);
     expect(await verified()).toEqual([]);
-  }, 60_000);
+  });
 });

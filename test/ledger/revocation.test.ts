@@ -47,7 +47,7 @@ describeStores('a revoked key', ({ engine, freshUrl }) => {
       const after = await Promise.all([other, one, other].map((gateway) => statusOf(gateway, key)));
       expect([round, ...after]).toEqual([round, 401, 401, 401]);
     }
-  }, 60_000);
+  });
 
   test('is accepted by no node under load either', async () => {
     const [one, other] = await pair(await freshUrl());
@@ -71,7 +71,7 @@ describeStores('a revoked key', ({ engine, freshUrl }) => {
     expect(late).toEqual([]);
     expect((await manage(one, 'PATCH', `/keys/${hash}`, { disabled: false })).status).toBe(200);
     expect(await statusOf(other, key)).toBe(200);
-  }, 60_000);
+  });
 
   test('is refused from the moment it expires, also if it is cached', async () => {
     const [one] = await pair(await freshUrl());
@@ -79,7 +79,7 @@ describeStores('a revoked key', ({ engine, freshUrl }) => {
     expect(await statusOf(one, key)).toBe(200);
     await sleep(1_700);
     expect(await statusOf(one, key)).toBe(401);
-  }, 60_000);
+  });
 
   if (engine === 'postgres') {
     test('is not accepted by a node while its connection for notifications is down', async () => {
@@ -101,6 +101,6 @@ describeStores('a revoked key', ({ engine, freshUrl }) => {
       expect(await statusOf(other, next.key)).toBe(200);
       expect((await manage(one, 'DELETE', `/keys/${next.hash}`)).status).toBe(200);
       expect(await statusOf(other, next.key)).toBe(401);
-    }, 60_000);
+    });
   }
 });

@@ -309,7 +309,7 @@ describe('a provider that works in the background', () => {
     await wire.exchange(2);
     control.abort();
     await left.catch(() => undefined);
-    await expect.poll(() => usageOf(hash), { timeout: 8_000 }).toBe(1.172);
+    await expect.poll(() => usageOf(hash)).toBe(1.172);
   });
 });
 
@@ -327,7 +327,7 @@ test('the running request of a client that disconnects is read to its end and ch
   await sleep(50);
   control.abort();
   await left.catch(() => undefined);
-  await expect.poll(() => usageOf(hash), { timeout: 5_000 }).toBe(2);
+  await expect.poll(() => usageOf(hash)).toBe(2);
 });
 
 test("an organization's own credential pays, and the gateway nothing", async () => {

@@ -82,5 +82,5 @@ describeStores('contents of calls, when their gateway is killed', ({ freshUrl })
     for (const file of files) {
       expect(readFileSync(join(file.parentPath, file.name), 'latin1').includes('clear-word-'), file.name).toBe(false);
     }
-  }, 90_000);
+  });
 });

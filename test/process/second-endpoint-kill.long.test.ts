@@ -86,9 +86,7 @@ describeStores('kill -9 of a stream', ({ freshUrl }) => {
         const answer = await again.call('GET', `/keys/${data.hash}`);
         return ((await answer.json()) as { data: { usage: number } }).data.usage;
       };
-      await expect
-        .poll(usageOf, { timeout: 20_000 })
-        .toBeCloseTo((PERCENTILE_CALLS_MIN + first.tokens + first.left * 2) / 1000, 9);
+      await expect.poll(usageOf).toBeCloseTo((PERCENTILE_CALLS_MIN + first.tokens + first.left * 2) / 1000, 9);
       expect(await stop(again)).toBe(0);
       const database = await openDatabase({ data_dir: options.data_dir, database_url: databaseUrl });
       const { differences } = await verifyLedger(database.queries);

@@ -80,7 +80,7 @@ describeStores('kill -9 between the steps of an answer with tools', ({ freshUrl 
         const answer = await again.call('GET', `/keys/${data.hash}`);
         return ((await answer.json()) as { data: { usage: number } }).data.usage;
       };
-      await expect.poll(usageOf, { timeout: 20_000 }).toBeCloseTo(cost_nano / 1e9, 9);
+      await expect.poll(usageOf).toBeCloseTo(cost_nano / 1e9, 9);
       expect(await stop(again)).toBe(0);
       const database = await openDatabase({ data_dir: options.data_dir, database_url: databaseUrl });
       const { differences } = await verifyLedger(database.queries);

@@ -78,7 +78,7 @@ test('without limits, a call that a kill interrupts costs its prompt and an answ
   const { data } = (await (await again.call('GET', `/keys/${hash}`)).json()) as { data: { usage: number } };
   expect(data.usage).toBeCloseTo(sum, 9);
   expect(await stop(again)).toBe(0);
-}, 90_000);
+});
 
 test('the usual length survives the process: a call that is killed right after a start is charged by it', async () => {
   const { wire, options } = await silentSite();
@@ -105,7 +105,7 @@ test('the usual length survives the process: a call that is killed right after a
   expect(data).toMatchObject({ outcome: 'unknown', estimated: true });
   expect(data.total_cost).toBeCloseTo(data.tokens_prompt! * PROMPT_USD + FINISHED_TOKENS * COMPLETION_USD, 9);
   expect(await stop(third)).toBe(0);
-}, 90_000);
+});
 
 test('with a limit, the hold is charged, and no token count is reported', async () => {
   const { wire, options } = await silentSite();
@@ -124,4 +124,4 @@ test('with a limit, the hold is charged, and no token count is reported', async 
   expect(data).toMatchObject({ outcome: 'unknown', tokens_prompt: null, tokens_completion: null });
   expect(data.total_cost).toBeGreaterThan(100 * COMPLETION_USD);
   expect(await stop(again)).toBe(0);
-}, 90_000);
+});

@@ -216,7 +216,7 @@ export async function startFailoverSite(options: {
           expect(gaugeOf('gateway_ledger_held_usd')).toBe(0);
           expect(gaugeOf('gateway_journal_unflushed_records')).toBe(0);
         },
-        { timeout: 5_000 },
+        { timeout: 60_000 },
       );
       const database = await openDatabase({ data_dir: gateway.data_dir, database_url: undefined });
       const { differences } = await verifyLedger(database.queries);

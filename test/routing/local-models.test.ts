@@ -37,7 +37,7 @@ describe('the models of local servers', () => {
       yaml: 'bundled_catalog: false',
       environment: { OLLAMA_HOST: address, VLLM_BASE_URL: `${address}/v1`, VLLM_API_KEY: 'local' },
     });
-    await vi.waitFor(async () => expect(await ids()).toContain('ollama/llama3.2:3b'), { timeout: 5_000 });
+    await vi.waitFor(async () => expect(await ids()).toContain('ollama/llama3.2:3b'), { timeout: 60_000 });
     expect(await ids()).toContain('vllm/llama3.2:3b');
     expect(await ids('/models/user')).toContain('ollama/llama3.2:3b');
     expect(await ids('/embeddings/models')).toContain('ollama/nomic-embed-text');
@@ -52,7 +52,7 @@ describe('the models of local servers', () => {
   ])('are missing if the server answers with %s', async (_, answer) => {
     listed = answer;
     gateway = await startGateway({ yaml: 'bundled_catalog: false', environment: { OLLAMA_HOST: address } });
-    await vi.waitFor(() => expect(requests).toHaveLength(1), { timeout: 5_000 });
+    await vi.waitFor(() => expect(requests).toHaveLength(1), { timeout: 60_000 });
     expect(await ids()).toEqual([]);
   });
 
@@ -65,7 +65,7 @@ describe('the models of local servers', () => {
   test('answer requests without a model if nothing else is enabled', async () => {
     listed = { data: [{ id: 'llama3.2:3b' }] };
     gateway = await startGateway({ yaml: 'bundled_catalog: false', environment: { OLLAMA_HOST: address } });
-    await vi.waitFor(async () => expect(await ids()).toHaveLength(1), { timeout: 5_000 });
+    await vi.waitFor(async () => expect(await ids()).toHaveLength(1), { timeout: 60_000 });
     const body = { messages: [{ role: 'user', content: 'Hi' }] };
     const response = await gateway.call('POST', '/route/explain', body);
     expect(await response.text()).toContain('ollama/llama3.2:3b');

@@ -174,7 +174,7 @@ test('probes never exceed their budget, and their key can be disabled', async ()
     await gateway.stop();
     await upstream.stop();
   }
-}, 60_000);
+});
 
 test('probes skip endpoints that had calls before a restart', async () => {
   const { upstream, yaml } = await startSite(undefined);
@@ -233,7 +233,7 @@ test('a probe in progress does not delay a stop, and is not recorded as a failur
     await gateway.stop();
     await upstream.stop();
   }
-}, 20_000);
+});
 
 describeStores('probes of two nodes', ({ freshUrl }) => {
   test.each([

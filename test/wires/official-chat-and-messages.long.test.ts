@@ -83,7 +83,7 @@ test('the types reject invalid bodies', async () => {
     'messages, without a bound',
     'messages, with a part of another wire',
   ]);
-}, 60_000);
+});
 
 describe.each(subjects)('the twenty requests to $model', (subject) => {
   test('match the types, or are listed', async () => {
@@ -94,5 +94,5 @@ describe.each(subjects)('the twenty requests to $model', (subject) => {
     }
     const faults = await faultsByType(subject.module, subject.type, bodies);
     expect(Object.keys(faults), JSON.stringify(faults, null, 1)).toEqual(Object.keys(subject.beyond));
-  }, 60_000);
+  });
 });

@@ -74,7 +74,7 @@ test('the types reject invalid bodies', async () => {
   });
   const lines = new Set(faults.flatMap((fault) => /literals\.ts\((\d+),/.exec(fault)?.[1] ?? []));
   expect([...lines]).toEqual(['3', '4', '5']);
-}, 60_000);
+});
 
 describe.each(Object.entries(kinds))('the twenty requests, to %s', (_, quirks) => {
   const requests = Object.entries(twentyRequests);
@@ -91,7 +91,7 @@ describe.each(Object.entries(kinds))('the twenty requests, to %s', (_, quirks) =
       refused.includes(name) ? [] : [[name, encode(request, quirks)]],
     );
     expect(await faultsOf('ResponseCreateParams', Object.fromEntries(bodies))).toEqual([]);
-  }, 60_000);
+  });
 
   test.each(requests.filter(([name]) => !refused.includes(name)))('the sandbox accepts: %s', (_name, request) => {
     const text = JSON.stringify(encode(request, quirks)).replaceAll('"ZW5j"', JSON.stringify(encryptReasoning('why')));
@@ -129,7 +129,7 @@ describe('the sandbox’s answer', () => {
     ]);
     expect(bare.length).toBeGreaterThan(12);
     expect(await faultsOf('ResponseStreamEvent', Object.fromEntries(bare))).toEqual([]);
-  }, 60_000);
+  });
 
   test('is a response that matches the types', async () => {
     const bodies = envelopes.map((envelope, i): [string, JsonValue] => [
@@ -137,7 +137,7 @@ describe('the sandbox’s answer', () => {
       onTheWire(sandboxWire.encodeBody(envelope)),
     ]);
     expect(await faultsOf('Response', Object.fromEntries(bodies))).toEqual([]);
-  }, 60_000);
+  });
 
   /** The types lack `store`, which is on the wire, and have `output_text` and `access_programs`, which are not. */
   function onTheWire(response: JsonValue | undefined): JsonObject {

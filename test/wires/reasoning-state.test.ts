@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import OpenAI from 'openai';
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from 'vitest';
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from 'vitest';
 import { sandboxModels, sandboxProviders } from '../../sandbox/catalog.ts';
 import { type Sandbox, startSandbox } from '../../sandbox/server.ts';
 import { openDatabase } from '../../src/storage/database.ts';
@@ -11,8 +11,10 @@ import { startGateway, type TestGateway } from '../harness.ts';
 /** Conversations of clients that know only chat, with an upstream that checks the signatures of its reasoning. */
 
 let sandbox: Sandbox;
+/** It keeps reasoning state. */
 let gateway: TestGateway;
-let home: string;
+/** It keeps none. */
+let forgetful: TestGateway;
 
 const only = { provider: { only: ['sandbox-anthropic'] } };
 const tools = [
@@ -96,16 +98,20 @@ const kinds = (content: Block[] | undefined) => content?.map(({ type }) => type)
 
 beforeAll(async () => {
   sandbox = await startSandbox();
+  gateway = await startGateway({ yaml: yamlOf() });
+  forgetful = await startGateway({ yaml: yamlOf({ reasoning_state: { keep: 'off' } }) });
 });
-afterAll(() => sandbox.stop());
-beforeEach(async () => {
-  home = mkdtempSync(join(tmpdir(), 'reasoning-'));
-  gateway = await startGateway({ yaml: yamlOf(), data_dir: join(home, 'data') });
-  return async () => {
-    await gateway.stop();
-    rmSync(home, { recursive: true, force: true });
-  };
+afterAll(async () => {
+  await Promise.all([gateway.stop(), forgetful.stop()]);
+  await sandbox.stop();
 });
+
+/** A data directory of the running test, for a gateway that ends before the test does. */
+function ownFolder(): string {
+  const home = mkdtempSync(join(tmpdir(), 'reasoning-'));
+  onTestFinished(() => rmSync(home, { recursive: true, force: true }));
+  return join(home, 'data');
+}
 
 async function firstTurn(where = gateway, more: object = {}): Promise<OpenAI.ChatCompletionMessage> {
   const answer = await clientOf(where).chat.completions.create(ask([question], more));
@@ -141,18 +147,23 @@ describe('a client that drops reasoning details', () => {
   });
 
   test('gets it restored by a restarted gateway', async () => {
-    const first = await firstTurn();
-    await gateway.stop();
-    gateway = await startGateway({ yaml: yamlOf(), data_dir: join(home, 'data') });
-    const { turns } = await bodiesOf(gateway, ask([question, bare(first), ...results(first)]));
+    const options = { yaml: yamlOf(), data_dir: ownFolder() };
+    const before = await startGateway(options);
+    const first = await firstTurn(before);
+    await before.stop();
+    const restarted = await startGateway(options);
+    const { turns } = await bodiesOf(restarted, ask([question, bare(first), ...results(first)])).finally(
+      restarted.stop,
+    );
     expect(turns.map((one) => one.map(kinds))).toEqual([[['thinking', 'tool_use']]]);
   });
 
   test('continues without it, with a report, if nothing is stored', async () => {
-    await gateway.stop();
-    gateway = await startGateway({ yaml: yamlOf({ reasoning_state: { keep: 'off' } }), data_dir: join(home, 'data') });
-    const first = await firstTurn();
-    const { turns, sent, metadata, answer } = await bodiesOf(gateway, ask([question, bare(first), ...results(first)]));
+    const first = await firstTurn(forgetful);
+    const { turns, sent, metadata, answer } = await bodiesOf(
+      forgetful,
+      ask([question, bare(first), ...results(first)]),
+    );
     expect(answer).toBe('The tools answered: Rain');
     expect(turns.map((one) => one.map(kinds))).toEqual([[['tool_use']]]);
     expect(sent[0]!['thinking']).toBeUndefined();
@@ -197,28 +208,29 @@ test.each([{ zdr: true }, { data_collection: 'deny' }])(
   'no reasoning state of a request with %o is kept',
   async (preference) => {
     const preferences = { provider: { ...only.provider, ...preference } };
-    const first = await firstTurn(gateway, preferences);
+    const dataDir = ownFolder();
+    const own = await startGateway({ yaml: yamlOf(), data_dir: dataDir });
+    const first = await firstTurn(own, preferences);
+    const { turns } = await bodiesOf(own, ask([question, bare(first), ...results(first)])).finally(own.stop);
     expect(first).toHaveProperty('reasoning_details');
-    const { turns } = await bodiesOf(gateway, ask([question, bare(first), ...results(first)]));
     expect(turns.map((one) => one.map(kinds))).toEqual([[['tool_use']]]);
-    await gateway.stop();
-    const database = await openDatabase({ data_dir: join(home, 'data') });
-    expect(await database.queries.selectFrom('reasoning_states').selectAll().execute()).toEqual([]);
+    const database = await openDatabase({ data_dir: dataDir });
+    const rows = await database.queries.selectFrom('reasoning_states').selectAll().execute();
     await database.close();
-    gateway = await startGateway({ yaml: yamlOf(), data_dir: join(home, 'data') });
+    expect(rows).toEqual([]);
   },
 );
 
 test('kept reasoning state cannot be read from the store alone', async () => {
-  const first = await firstTurn();
-  await gateway.stop();
-  const database = await openDatabase({ data_dir: join(home, 'data') });
+  const dataDir = ownFolder();
+  const own = await startGateway({ yaml: yamlOf(), data_dir: dataDir });
+  const first = await firstTurn(own).finally(own.stop);
+  const database = await openDatabase({ data_dir: dataDir });
   const rows = await database.queries.selectFrom('reasoning_states').selectAll().execute();
   await database.close();
   expect(rows).toHaveLength(1);
   expect(rows[0]!.sealed).toMatch(/^v1\.[0-9a-f]{8}\./);
   expect(JSON.stringify(rows)).not.toContain(first.tool_calls![0]!.id);
-  gateway = await startGateway({ yaml: yamlOf(), data_dir: join(home, 'data') });
 });
 
 describe('a client that sends its details back', () => {
@@ -230,13 +242,11 @@ describe('a client that sends its details back', () => {
   });
 
   test('with another signature is refused once, and served without', async () => {
-    await gateway.stop();
-    gateway = await startGateway({ yaml: yamlOf({ reasoning_state: { keep: 'off' } }), data_dir: join(home, 'data') });
-    const first = await firstTurn();
+    const first = await firstTurn(forgetful);
     const { reasoning_details } = first as unknown as { reasoning_details: object[] };
     const forged = reasoning_details.map((detail) => ({ ...detail, signature: 'forged' }));
     const changed = { ...first, reasoning_details: forged } as unknown as Chat;
-    const { turns, metadata, answer } = await bodiesOf(gateway, ask([question, changed, ...results(first)]));
+    const { turns, metadata, answer } = await bodiesOf(forgetful, ask([question, changed, ...results(first)]));
     expect(answer).toBe('The tools answered: Rain');
     expect(turns.map((one) => one.map(kinds))).toEqual([[['thinking', 'tool_use']], [['tool_use']]]);
     expect(metadata.attempts).toMatchObject([{ status: 400 }, { status: 200 }]);
@@ -270,8 +280,7 @@ test('a conversation stays with the account that made its opaque state, and cont
     upstream_model: 'tools',
     pricing: { prompt, completion: 1 },
   });
-  await gateway.stop();
-  gateway = await startGateway({
+  const accounts = await startGateway({
     yaml: JSON.stringify({
       bundled_catalog: false,
       providers: {
@@ -280,17 +289,17 @@ test('a conversation stays with the account that made its opaque state, and cont
       },
       models: { 'two/accounts': { context_length: 200_000, endpoints: [endpoint('cheap', 1), endpoint('dear', 9)] } },
     }),
-    data_dir: join(home, 'data'),
   });
+  onTestFinished(accounts.stop);
   const request = (messages: Chat[], provider: object) => ({ ...ask(messages), model: 'two/accounts', provider });
-  const answer = await clientOf(gateway).chat.completions.create(request([question], { only: ['dear'] }));
+  const answer = await clientOf(accounts).chat.completions.create(request([question], { only: ['dear'] }));
   const first = answer.choices[0]!.message;
   expect(JSON.stringify(first)).toContain('reasoning.encrypted');
   const messages = [question, first as Chat, ...results(first)];
-  const stays = await bodiesOf(gateway, request(messages, {}));
+  const stays = await bodiesOf(accounts, request(messages, {}));
   expect(stays.metadata.attempts).toMatchObject([{ provider: 'Dear', status: 200 }]);
   expect(JSON.stringify(stays.sent)).toContain('"encrypted_content":"');
-  const leaves = await bodiesOf(gateway, request(messages, { only: ['cheap'] }));
+  const leaves = await bodiesOf(accounts, request(messages, { only: ['cheap'] }));
   expect(leaves.metadata.attempts).toMatchObject([{ provider: 'Cheap', status: 200 }]);
   expect(JSON.stringify(leaves.sent)).not.toContain('"encrypted_content":"');
   expect(leaves.metadata.adjusted_parameters).toContainEqual(

@@ -61,7 +61,7 @@ describe.runIf(isThere)('recorded answers', () => {
         }
         const everywhere = Array.from({ length: bytes.length - 1 }, (_, i) => i + 1);
         expect(JSON.stringify(decode(bytes, everywhere, state))).toBe(whole);
-      }, 120_000);
+      });
     }
   }
 });

@@ -71,7 +71,7 @@ describe.runIf(isThere)('recorded answers', () => {
       }
       const everywhere = Array.from({ length: bytes.length - 1 }, (_, i) => i + 1);
       expect(JSON.stringify(decode(bytes, everywhere))).toBe(whole);
-    }, 120_000);
+    });
     test(`${name}: a stream that is cut short is an error`, () => {
       const text = new TextDecoder().decode(bytes);
       const end = text.trimEnd().lastIndexOf('data:');

@@ -76,8 +76,7 @@ describeStores('the content of a generation', ({ open }) => {
       call('GET', `/generation/content?id=${encodeURIComponent(id)}`, undefined, credential);
     const rows = async () =>
       (await database.queries.selectFrom('logged_contents').select('id').orderBy('id').execute()).map(({ id }) => id);
-    const written = (count: number) =>
-      expect.poll(async () => (await rows()).length, { timeout: 20_000, interval: 50 }).toBe(count);
+    const written = (count: number) => expect.poll(async () => (await rows()).length, { interval: 50 }).toBe(count);
     const asMember = (name: string, over: Partial<Principal>) => {
       principals[name] = { ...principals.ordinary, ...over };
       return principals[name];

@@ -123,7 +123,7 @@ describeStores('assignments of guardrails', ({ open }) => {
       }),
     );
     expect(counts.reduce((sum, count) => sum + count, 0)).toBe(5);
-  }, 60_000);
+  });
 
   test('DELETE removes the assignments, each with an audit entry, and the key can get another', async () => {
     const { create, call, addKey, home, database } = await setUp();

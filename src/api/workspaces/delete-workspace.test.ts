@@ -169,7 +169,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
       expect(await limits.execute()).toEqual([]);
     }
     expect(needed[1]).toBe(needed[0]);
-  }, 60_000);
+  });
 
   test('if a key is created while its workspace is deleted, one of the two fails, and no key is left without a workspace', async () => {
     const { create, ask, database } = await setUp();
@@ -188,7 +188,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
       .select('hash')
       .execute();
     expect(orphans).toEqual([]);
-  }, 60_000);
+  });
 
   test('10 concurrent deletions: one deletes, the others get 404, and there is one audit entry', async () => {
     const { create, ask, database, home } = await setUp();
@@ -281,7 +281,7 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
     await sleep(300);
     expect((await ask('DELETE', '/workspaces/research')).status).toBe(200);
     expect(await Promise.all(assigning)).toEqual(Array.from({ length: 6 }, () => 404));
-  }, 60_000);
+  });
 
   test('a workspace is deleted while its guardrails are assigned concurrently', async () => {
     const { create, ask, addKey, database, home, server, change } = await setUp();
@@ -311,5 +311,5 @@ describeStores('DELETE /workspaces/{id}', ({ open }) => {
       .where('action', '=', 'unassign')
       .execute();
     expect(new Set(entries.map(({ resource_id }) => resource_id)).size).toBe(entries.length);
-  }, 60_000);
+  });
 });

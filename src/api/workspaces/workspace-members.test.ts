@@ -145,5 +145,5 @@ describeStores('members of workspaces', ({ open }) => {
     const added = answers.reduce((sum, answer) => sum + Number(answer['added_count']), 0);
     expect(added).toBe(10);
     expect(await ask('GET', '/workspaces/research/members')).toMatchObject({ total_count: 11 });
-  }, 60_000);
+  });
 });

@@ -126,7 +126,7 @@ describeStores('workspaces', ({ open }) => {
     expect(answers.filter(({ status }) => status === 201)).toHaveLength(1);
     expect(answers.filter(({ status }) => status === 400)).toHaveLength(99);
     expect(answers.find(({ status }) => status === 400)?.message).toMatch(/^slug research is used/);
-  }, 60_000);
+  });
 
   test('concurrent changes of different fields all succeed, and one with an outdated version is refused', async () => {
     const { create, ask, call } = await setUp();

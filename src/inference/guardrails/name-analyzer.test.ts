@@ -8,7 +8,7 @@ let analyzer: Analyzer;
 beforeAll(async () => {
   analyzer = createNameAnalyzer();
   await analyzer.analyze(['Ada Lovelace']);
-}, 30_000);
+});
 afterAll(() => analyzer.stop());
 
 function drawer(seed: number): () => number {
@@ -98,7 +98,7 @@ test('a thread that ends fails the waiting requests, and the next one starts a n
   await expect(waiting).rejects.toThrow('its thread ended');
   expect(await another.analyze(['John Smith'])).toEqual([[{ start: 0, end: 10, slug: 'person-name' }]]);
   await another.stop();
-}, 30_000);
+});
 
 test.each([
   ['names in a row', 'John Smith '],

@@ -170,4 +170,4 @@ test('each analysis uses the current settings', async () => {
   expect(await inUse.analyze(['Xyz Abc'])).toEqual([[{ start: 0, end: 3, slug: 'person-name' }]]);
   expect(requests.filter(({ body }) => body.text === 'Xyz Abc').map(({ body }) => body.language)).toEqual(['de']);
   await inUse.stop();
-}, 20_000);
+});

@@ -174,7 +174,7 @@ describe('a kept turn', () => {
     expect(vault.load(['p'])).toEqual(new Map([['p', 'text']]));
     expect(await vault.load(['unknown'])).toEqual(new Map());
     store.failing = false;
-    await expect.poll(() => store.rows.size, { timeout: 3_000 }).toBe(1);
+    await expect.poll(() => store.rows.size).toBe(1);
     await vault.stop();
   });
 
@@ -188,7 +188,7 @@ describe('a kept turn', () => {
     vault.keep('p0', text);
     await expect.poll(() => warnings.length).toBeGreaterThan(0);
     store.failing = false;
-    await expect.poll(() => store.rows.size, { timeout: 4_000 }).toBe(most);
+    await expect.poll(() => store.rows.size).toBe(most);
     vault.keep('again', text);
     await vault.stop();
     expect(store.rows.size).toBe(most + 1);

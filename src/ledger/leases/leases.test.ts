@@ -70,7 +70,7 @@ describeStores('budgets', ({ open }) => {
     expect(await windowsOf(database)).toMatchObject([{ spent: 500_000, leased: 0 }]);
   });
 
-  test('the rest of a limit, to the last nano-dollar, is collected from other nodes', { timeout: 30_000 }, async () => {
+  test('the rest of a limit, to the last nano-dollar, is collected from other nodes', async () => {
     const database = await open();
     const budget = await budgetOf(database, 1_000_000);
     const [one, two] = await Promise.all([startNode(database), startNode(database)]);
@@ -262,9 +262,7 @@ describeStores('budgets', ({ open }) => {
     for (let index = 0; index < 10; index++) await settle(node, await node.reserve(ask([budget], 10_000)), 10_000);
     await node.flush();
     await database.queries.updateTable('ledger_budgets').set({ limit_nano: 50_000 }).execute();
-    await expect
-      .poll(async () => (await windowsOf(database))[0], { timeout: 5_000 })
-      .toMatchObject({ spent: 100_000, leased: 0 });
+    await expect.poll(async () => (await windowsOf(database))[0]).toMatchObject({ spent: 100_000, leased: 0 });
     await expect(
       Promise.resolve().then(() => node.reserve(ask([{ ...budget, limit_nano: 50_000 }], 1))),
     ).rejects.toMatchObject({ status: 402 });
@@ -352,7 +350,7 @@ describeStores('budgets', ({ open }) => {
     await expect(two.reserve(ask([budget], 800))).rejects.toMatchObject({ status: 402 });
     const claimants = async () =>
       (await database.queries.selectFrom('ledger_windows').select('wanted_by').execute())[0];
-    await expect.poll(claimants, { timeout: 2_000 }).toEqual({ wanted_by: '' });
+    await expect.poll(claimants).toEqual({ wanted_by: '' });
     one.release(hold);
   });
 
@@ -432,7 +430,7 @@ describeStores('budgets', ({ open }) => {
     const [one, other] = await Promise.all([startNode(database), startNode(database)]);
     const hold = await one.reserve(ask([budget], 10));
     const elsewhere = await other.reserve(ask([budget], 100));
-    const grow = (to: number) => expect.poll(() => one.extend(hold, to), { interval: 20, timeout: 5_000 }).toBe(true);
+    const grow = (to: number) => expect.poll(() => one.extend(hold, to), { interval: 20 }).toBe(true);
     for (let to = 100; to <= 900; to += 100) await grow(to);
     // The remainder is reserved for a request at the other node.
     await sleep(300);

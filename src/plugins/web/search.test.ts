@@ -111,7 +111,7 @@ describe.each(searchEngines)('%s', (engine) => {
   test('a cancelled call ends the search', async () => {
     const controller = new AbortController();
     const pending = createWebSearch(services, settings).search(engine, 'late', OPTIONS, controller.signal);
-    await vi.waitFor(() => expect(engines.requests).toHaveLength(1));
+    await vi.waitFor(() => expect(engines.requests).toHaveLength(1), { timeout: 60_000 });
     controller.abort(new Error('gone'));
     await expect(pending).rejects.toThrow('gone');
   });
