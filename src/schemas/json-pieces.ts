@@ -22,6 +22,9 @@ export function isWalked(value: unknown): value is unknown[] | JsonObject {
 
 const { isRawJSON: isRaw } = JSON as unknown as { isRawJSON(value: unknown): boolean };
 
+/** A value has at least the approximate length divided by this in JSON: short values count more than they have. */
+export const JSON_CHARS_FACTOR = 4;
+
 /** Whether writing a value in one piece would take long. Stops reading as soon as that is decided. */
 export function isLongJson(value: unknown, charsMax: number = limits.json_long_chars_min): boolean {
   return remainingChars(value, charsMax) <= 0;

@@ -6,6 +6,7 @@ import { createHash, randomBytes } from 'node:crypto';
 import { once } from 'node:events';
 import { type AddressInfo, createServer } from 'node:net';
 import { afterAll, beforeAll, describe, expect, test } from 'vitest';
+import { messageParts } from '../../src/api/messages/encode.ts';
 import { joinParts, writeParts } from '../../src/api/shared/json-parts.ts';
 import { checkDefinitions } from '../../src/api/shared/tool-arguments.ts';
 import { digestInTurns } from '../../src/http/digest.ts';
@@ -13,11 +14,14 @@ import { inTurns } from '../../src/http/in-turns.ts';
 import { joined } from '../../src/http/joined.ts';
 import { atOnce, TURN_WORK_CHARS } from '../../src/http/turn-work.ts';
 import { dividedChunks, sliceEnd } from '../../src/inference/attempt/chunk-slices.ts';
+import type { WholeAnswer } from '../../src/inference/events.ts';
 import type { PreparedAttempt } from '../../src/inference/attempt/prepare-attempt.ts';
 import { prepareAttempt } from '../../src/inference/attempt/prepare-attempt.ts';
 import { estimatePrompt, promptTexts, TOOLS_SAMPLE_CHARS } from '../../src/inference/money/meter.ts';
 import { cacheMarks } from '../../src/inference/money/payload-search.ts';
 import { mediaOf, mediaSteps, textSteps } from '../../src/inference/money/worst-case.ts';
+import { createEnvelopes } from '../../src/inference/reasoning/envelope.ts';
+import { createSealer } from '../../src/inference/reasoning/seal.ts';
 import { limits } from '../../src/limits.ts';
 import { authorize, signsPayload } from '../../src/providers/bedrock-converse/sign.ts';
 import { createFramer } from '../../src/providers/transport/frames.ts';
@@ -25,7 +29,8 @@ import { createServices } from '../../src/providers/transport/services.ts';
 import { createUpstream } from '../../src/providers/transport/upstream.ts';
 import type { Candidate } from '../../src/routing/plan.ts';
 import { accumulate } from '../../src/schemas/accumulate.ts';
-import type { ChatChunk, ChatRequest, Wire } from '../../src/schemas/inner.ts';
+import { chunksOf } from '../../src/schemas/chunks.ts';
+import type { ChatChunk, ChatRequest, ReasoningDetail, Wire } from '../../src/schemas/inner.ts';
 import type { JsonValue } from '../../src/schemas/json.ts';
 
 /** The number of turns of the event loop until a promise has settled. */
@@ -312,4 +317,70 @@ describe('chunks of a long text', () => {
     }
     expect(slices).toBeGreaterThanOrEqual((3 * text.length) / limits.stream_slice_chars - 1);
   });
+});
+
+describe('an answer with very many parts of reasoning', () => {
+  const PARTS = 9_000;
+  const text = 'She said "yes". '.repeat(70);
+  const completionOf = (made: (index: number) => ReasoningDetail) =>
+    accumulate(
+      [
+        { delta: { reasoning_details: Array.from({ length: PARTS }, (_, index) => made(index)), content: 'a' } },
+        { delta: {}, finish_reason: 'stop', ext: { response: { usage: { in_uncached: 3, out_text: 5 } } } },
+      ],
+      0,
+    );
+  const answers = {
+    'long texts': completionOf((index) => ({ type: 'reasoning.text', text, index, format: 'anthropic-claude-v1' })),
+    'short texts': completionOf((index) => ({ type: 'reasoning.text', text: 'a', index })),
+    summaries: completionOf((index) => ({ type: 'reasoning.summary', summary: text, index })),
+    'encrypted data': completionOf((index) => ({
+      type: 'reasoning.encrypted',
+      data: text,
+      index,
+      format: 'openai-responses-v1',
+    })),
+  };
+
+  test.each(Object.entries(answers))('is passed on in bounded parts, one a turn: %s', (_, completion) => {
+    const chunks = dividedChunks(chunksOf(completion));
+    expect(accumulate(chunks, 0)).toEqual(completion);
+    let slices = 0;
+    for (let at = 0; at < chunks.length; slices += 1) {
+      const end = sliceEnd(chunks, at);
+      const details = chunks.slice(at, end).flatMap(({ delta }) => delta.reasoning_details ?? []);
+      expect(details.length).toBeLessThanOrEqual(1_200);
+      at = end;
+    }
+    expect(slices).toBeGreaterThanOrEqual(8);
+  });
+
+  test.each(Object.entries(answers))('is written for a client of whole Messages in many steps: %s', (_, completion) => {
+    const usage = {} as WholeAnswer['usage'];
+    const answer = { completion, served: { model: 'a/b', provider: 'A' }, usage, classes: null, metadata: undefined };
+    const envelope = createEnvelopes('a secret of at least thirty-two characters')('organization');
+    const { value, steps } = stepped(messageParts(answer, { id: 'gen-1', envelope, reasoning: 'shown' }));
+    expect(steps).toBeGreaterThanOrEqual(8);
+    const { content } = JSON.parse(joinParts(value)) as { content: { thinking?: string }[] };
+    const shown = content.map(({ thinking = '' }) => thinking).join('');
+    const { reasoning } = completion.choices[0].message;
+    expect(shown.replaceAll('\n', '')).toBe((reasoning ?? '').replaceAll('\n', ''));
+  });
+});
+
+test('a turn that is too long to be sealed or kept is not written as JSON', () => {
+  let writes = 0;
+  const block = {
+    type: 'x',
+    text: 'a'.repeat(10_000_000),
+    toJSON() {
+      writes += 1;
+      return {};
+    },
+  };
+  const turn = { w: 'openai-responses', i: 'a', t: [], c: [], d: [], n: [{ wire: 'openai-responses', block }] };
+  const sealer = createSealer('a secret of at least thirty-two characters');
+  const seal = sealer.seal(turn as never, { organization_id: 'o', generation_id: 'gen-1' });
+  expect(writes).toBe(0);
+  expect(seal?.is_whole).toBe(false);
 });

@@ -2,6 +2,7 @@ import type { Server } from '../../http/server.ts';
 import type { Clock } from '../../inference/call.ts';
 import type { Inference } from '../../inference/create-inference.ts';
 import type { Envelopes } from '../../inference/reasoning/envelope.ts';
+import { nextTurn } from '../../next-turn.ts';
 import { CountTokensBody, TokenCount } from '../../schemas/messages.ts';
 import { messagesErrors } from '../../schemas/messages-answer.ts';
 import { answerWhole } from '../shared/answer-whole.ts';
@@ -39,6 +40,7 @@ export function countMessageTokens(server: Server, { inference, envelopes, clock
     handler: async (request, reply) => {
       const envelope = envelopes(request.principal?.organization_id ?? '');
       const chat = messagesRequest(request.body, { envelope, betas: betasOf(request.raw.headers) });
+      if (request.long_body_bytes > 0) await nextTurn();
       chat.stream = false;
       const call = callOf(request, chat, clock, { api_type: 'messages', fieldName: messagesFieldNames(request.body) });
       request.log_facts = () => ({ model: chat.model });

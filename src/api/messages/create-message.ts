@@ -2,12 +2,13 @@ import type { Server } from '../../http/server.ts';
 import type { Call, Clock } from '../../inference/call.ts';
 import { roughPrompt } from '../../inference/money/meter.ts';
 import type { Envelope, Envelopes } from '../../inference/reasoning/envelope.ts';
+import { nextTurn } from '../../next-turn.ts';
 import type { ChatRequest } from '../../schemas/inner.ts';
 import { MessagesBody } from '../../schemas/messages.ts';
 import { MessagesAnswer, MessagesEvent, messagesErrors } from '../../schemas/messages-answer.ts';
 import { type AnswerOptions, answerCall, type ClientAnswer } from '../shared/answer-call.ts';
 import { callOf } from '../shared/call-of.ts';
-import { writeParts } from '../shared/json-parts.ts';
+import { writeSteps } from '../shared/json-parts.ts';
 import { betasOf } from './betas.ts';
 import { messageParts } from './encode.ts';
 import { messagesError } from './errors.ts';
@@ -64,6 +65,7 @@ export function createMessage(server: Server, options: MessagesOptions): void {
     handler: async (request, reply) => {
       const envelope = options.envelopes(request.principal?.organization_id ?? '');
       const chat = messagesRequest(request.body, { envelope, betas: betasOf(request.raw.headers) });
+      if (request.long_body_bytes > 0) await nextTurn();
       const call = callOf(request, chat, options.clock, {
         api_type: 'messages',
         fieldName: messagesFieldNames(request.body),
@@ -71,7 +73,7 @@ export function createMessage(server: Server, options: MessagesOptions): void {
       reply.header('request-id', call.generation_id);
       const shown = envelopeOf(call, envelope);
       const answer: ClientAnswer = {
-        whole: (answer) => writeParts(messageParts(answer, shown)),
+        whole: (answer) => writeSteps(messageParts(answer, shown)),
         stream: () => createMessagesStream(shown),
         heartbeat: PING,
       };

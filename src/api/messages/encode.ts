@@ -1,3 +1,5 @@
+import { atOnce } from '../../http/turn-work.ts';
+import { dividedChunks, sliceEnd } from '../../inference/attempt/chunk-slices.ts';
 import type { WholeAnswer } from '../../inference/events.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { metadataMembers } from '../../schemas/routing-metadata.ts';
@@ -58,20 +60,28 @@ class ContentSink implements BlockSink {
 
 /** The whole answer as JSON text. */
 export function encodeMessage(answer: WholeAnswer, envelope: MessagesEnvelope): string {
-  return joinParts(messageParts(answer, envelope));
+  return joinParts(atOnce(messageParts(answer, envelope)));
 }
 
-/** The whole answer as parts of JSON (https://platform.claude.com/docs/en/api/messages), equal to the sum of its stream. */
-export function messageParts(answer: WholeAnswer, envelope: MessagesEnvelope): JsonPart[] {
+/**
+ * Makes the whole answer as parts of JSON (https://platform.claude.com/docs/en/api/messages), equal to the sum of its stream. Yields, so
+ * that others are served, after each slice of a long answer.
+ */
+export function* messageParts(answer: WholeAnswer, envelope: MessagesEnvelope): Generator<void, JsonPart[], undefined> {
   const { completion, served, classes, usage, metadata } = answer;
   const [{ finish_reason, native_finish_reason, error }] = completion.choices;
   if (finish_reason === 'error') throw brokenAnswer(error);
   const response = completion.ext;
   const sink = new ContentSink();
   const blocks = createBlockWriter(sink, envelope);
-  for (const chunk of turnChunks(completion)) {
-    const slot = chunk.ext?.slot;
-    if (slot?.open === undefined || isShownBlock(slot.open)) blocks.add(chunk);
+  const chunks = dividedChunks(turnChunks(completion));
+  for (let at = 0, end = sliceEnd(chunks, 0); at < chunks.length; end = sliceEnd(chunks, end)) {
+    if (at > 0) yield;
+    for (; at < end; at += 1) {
+      const chunk = chunks[at]!;
+      const slot = chunk.ext?.slot;
+      if (slot?.open === undefined || isShownBlock(slot.open)) blocks.add(chunk);
+    }
   }
   blocks.end();
   const { context_management, stop_details = null, container = null, ...rest } = ownRest(response);

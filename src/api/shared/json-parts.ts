@@ -2,6 +2,7 @@ import { inTurns } from '../../http/in-turns.ts';
 import { joined } from '../../http/joined.ts';
 import { readSlices } from '../../http/sliced-json.ts';
 import { limits } from '../../limits.ts';
+import { nextTurn } from '../../next-turn.ts';
 import type { JsonValue } from '../../schemas/json.ts';
 import { jsonChars, jsonPieces, pieceEnd } from '../../schemas/json-pieces.ts';
 import { JsonStructure, type StructureBounds } from '../../schemas/json-structure.ts';
@@ -130,6 +131,14 @@ export function writeParts(parts: readonly JsonPart[]): string | Promise<Buffer>
   if (!isLong(parts)) return joinParts(parts);
   // Never undefined: no `isCancelled` is passed.
   return inTurns(written(parts)).then((bytes) => bytes!);
+}
+
+/** Makes the parts, one step a turn of the event loop, and joins them like `writeParts`. */
+export function writeSteps(making: Generator<void, JsonPart[], undefined>): string | Promise<string | Buffer> {
+  const { done, value } = making.next();
+  if (done === true) return writeParts(value);
+  // Never undefined: no `isCancelled` is passed.
+  return nextTurn().then(async () => writeParts((await inTurns(making))!));
 }
 
 /** Approximate length of all parts; at least `most` if they are longer. */

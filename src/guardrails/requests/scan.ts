@@ -4,6 +4,8 @@ import type { FilterSet } from '../policy/filter-set.ts';
 
 /** The fixed cost of scanning one text, in characters. */
 const SCAN_TEXT_CHARS = 64;
+/** Texts that are joined, or whose findings are assigned, before other requests run. */
+export const SCAN_SLICE_TEXTS = 1_000;
 /** Texts of one request whose findings are cached (keys and words that repeat), and their length. */
 const SCAN_REMEMBERED_MAX = 10_000;
 const SCAN_REMEMBERED_CHARS_MAX = 200;
@@ -14,8 +16,8 @@ export type Pause = () => Promise<void>;
 /** Finds matches in texts, one bounded piece at a time. */
 export interface Scanner {
   find(text: string): Promise<Finding[]>;
-  /** Matches that start in one text and end in another, as parts of each text: a model reads the texts as one. */
-  across(texts: readonly string[]): Promise<Finding[][]>;
+  /** Matches that start in one text and end in another, as parts of each text, by its index: a model reads the texts as one. */
+  across(texts: readonly string[]): Promise<ReadonlyMap<number, Finding[]>>;
 }
 
 /** Separators between the texts of one turn in the prompt: nothing or white space. */
@@ -39,6 +41,16 @@ export function createScanner(set: FilterSet, pause: Pause): Scanner {
       await pause();
     }
     return set.find(text);
+  }
+
+  /** A text whose findings are known takes time as well: its caller goes on with them. */
+  async function known(findings: Finding[]): Promise<Finding[]> {
+    chars += SCAN_TEXT_CHARS;
+    if (chars > scan_slice_chars) {
+      chars = 0;
+      await pause();
+    }
+    return findings;
   }
 
   async function inPieces(text: string): Promise<Finding[]> {
@@ -66,22 +78,26 @@ export function createScanner(set: FilterSet, pause: Pause): Scanner {
     if (text.length > scan_slice_chars) return inPieces(text);
     if (text.length > SCAN_REMEMBERED_CHARS_MAX) return scanPiece(text);
     const before = cache.get(text);
-    if (before !== undefined) return before;
+    if (before !== undefined) return known(before);
     const findings = await scanPiece(text);
     if (cache.size < SCAN_REMEMBERED_MAX) cache.set(text, findings);
     return findings;
   }
 
   /** Adds matches that extend over a joint of a window, as parts of the texts on both sides. */
-  async function overJoints(window: readonly Piece[], joint: string, perText: Finding[][]): Promise<void> {
+  async function overJoints(window: readonly Piece[], joint: string, perText: Map<number, Finding[]>): Promise<void> {
     const starts: number[] = [];
-    let joined = '';
+    const parts: string[] = [];
+    let length = 0;
     for (const [at, { text }] of window.entries()) {
-      if (at > 0) joined += joint;
-      starts.push(joined.length);
-      joined += text;
+      if (at > 0) length += joint.length;
+      starts.push(length);
+      parts.push(text);
+      length += text.length;
+      if (at % SCAN_SLICE_TEXTS === SCAN_SLICE_TEXTS - 1) await pause();
     }
-    for (const finding of await find(joined)) {
+    for (const [at, finding] of (await find(parts.join(joint))).entries()) {
+      if (at % SCAN_SLICE_TEXTS === SCAN_SLICE_TEXTS - 1) await pause();
       const first = lastAt(starts, finding.start);
       if (starts[first + 1] === undefined || starts[first + 1]! >= finding.end) continue;
       const touchedParts: { of: number; part: Finding }[] = [];
@@ -91,15 +107,38 @@ export function createScanner(set: FilterSet, pause: Pause): Scanner {
         const end = Math.min(text.length, finding.end - starts[at]!);
         if (start < end) touchedParts.push({ of, part: { ...finding, start: start + from, end: end + from } });
       }
-      if (touchedParts.length > 1) for (const { of, part } of touchedParts) perText[of]?.push(part);
+      if (touchedParts.length < 2) continue;
+      for (const { of, part } of touchedParts) {
+        const known = perText.get(of);
+        if (known === undefined) perText.set(of, [part]);
+        else known.push(part);
+      }
     }
+  }
+
+  /** The surroundings of the joints between texts: short texts whole, long texts only their ends. */
+  async function* windowsOf(texts: readonly string[]): AsyncGenerator<Piece[], void, undefined> {
+    const reach = limits.scan_overlap_chars;
+    let open: Piece[] = [];
+    for (const [of, text] of texts.entries()) {
+      if (of % SCAN_SLICE_TEXTS === SCAN_SLICE_TEXTS - 1) await pause();
+      if (text === '') continue;
+      if (text.length <= 2 * reach) {
+        open.push({ text, of, from: 0 });
+        continue;
+      }
+      open.push({ text: text.slice(0, reach), of, from: 0 });
+      if (open.length > 1) yield open;
+      open = [{ text: text.slice(-reach), of, from: text.length - reach }];
+    }
+    if (open.length > 1) yield open;
   }
 
   return {
     find,
     async across(texts) {
-      const perText: Finding[][] = texts.map(() => []);
-      for (const window of windowsOf(texts)) {
+      const perText = new Map<number, Finding[]>();
+      for await (const window of windowsOf(texts)) {
         for (const joint of JOINTS) await overJoints(window, joint, perText);
       }
       return perText;
@@ -126,23 +165,4 @@ interface Piece {
   text: string;
   of: number;
   from: number;
-}
-
-/** The surroundings of the joints between texts: short texts whole, long texts only their ends. */
-function windowsOf(texts: readonly string[]): Piece[][] {
-  const reach = limits.scan_overlap_chars;
-  const windows: Piece[][] = [];
-  let open: Piece[] = [];
-  for (const [of, text] of texts.entries()) {
-    if (text === '') continue;
-    if (text.length <= 2 * reach) {
-      open.push({ text, of, from: 0 });
-      continue;
-    }
-    open.push({ text: text.slice(0, reach), of, from: 0 });
-    windows.push(open);
-    open = [{ text: text.slice(-reach), of, from: text.length - reach }];
-  }
-  windows.push(open);
-  return windows.filter((window) => window.length > 1);
 }

@@ -527,3 +527,28 @@ describe('a pattern over a JSON field and its value', () => {
     expect(JSON.parse(subject)).toEqual({ a: 'a [P]\nhere', b: '\\next' });
   });
 });
+
+describe('very many texts of one turn', () => {
+  const COUNT = 20_000;
+  const texts = {
+    'without findings': () => 'a',
+    'with the same finding': () => EMAIL,
+    'with a finding each': (at: number) => `card 4111 1111 1111 1111 of ${at}`,
+  };
+
+  test.each(Object.entries(texts))('are filtered in many turns: %s', async (_, textOf) => {
+    let turns = 0;
+    const filters = guardrailOf([
+      { slug: 'email', action: 'redact' },
+      { slug: 'credit-card', action: 'redact' },
+    ]);
+    const parts = Array.from({ length: COUNT }, (_, at) => ({ type: 'text' as const, text: textOf(at) }));
+    const request: ChatRequest = { messages: [{ role: 'user', content: parts }] };
+    const pause = async () => {
+      turns += 1;
+    };
+    await screen((visit) => requestTexts(request, { visit, keeps_signatures: false }), screenerOf(filters, { pause }));
+    // Texts are counted as 64 characters at least, of 32,768 in a turn; joints are passed 1,000 texts a turn.
+    expect(turns).toBeGreaterThanOrEqual(COUNT / 512 + (3 * COUNT) / 1_000);
+  });
+});

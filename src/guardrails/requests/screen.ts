@@ -6,7 +6,7 @@ import type { ActiveFilter, FilterSet } from '../policy/filter-set.ts';
 import { type Numbering, otherId, placeholders, redacted } from '../redaction.ts';
 import { type JsonToken, jsonTokens, withLines, withTokens } from '../streams/json-tokens.ts';
 import type { Place, Visit } from '../text-places.ts';
-import { createScanner, type Pause, type Scanner } from './scan.ts';
+import { createScanner, type Pause, SCAN_SLICE_TEXTS, type Scanner } from './scan.ts';
 
 /** A text with findings. */
 export interface FoundText extends Place {
@@ -77,11 +77,16 @@ export async function screen<T>(subject: Subject<T>, screener: Screener): Promis
     if (text !== '') units.push({ ...place, text, findings: [] });
     return text;
   });
+  /** Passes over very many texts take turns of their own. */
+  const betweenPasses = () => (units.length > SCAN_SLICE_TEXTS ? pause() : undefined);
+  await betweenPasses();
   const refusal = await findAll(units, screener);
+  await betweenPasses();
   const matched = scannedUnits(units).filter(({ findings }) => findings.length > 0);
   const redacts = ({ filter }: Finding) => set.filters[filter]?.action !== 'flag';
   const changing = matched.some(({ findings }) => findings.some(redacts));
   if (!changing) return { subject: visited, refusal, matches: matched, changed: new Map() };
+  await betweenPasses();
   await avoidWritten(units, screener);
   const changed = await changesOf(matched, redacts, screener);
   /** The new text of each unit. Undefined if it is unchanged. */
@@ -90,8 +95,10 @@ export async function screen<T>(subject: Subject<T>, screener: Screener): Promis
     results.push(unit.parts === undefined ? changed.get(unit) : jsonOf(unit, unit.parts, changed));
     if (unit.parts !== undefined) await pause();
   }
+  await betweenPasses();
   let at = 0;
   const rewritten = subject((text) => (text === '' ? text : (results[at++] ?? text)));
+  await betweenPasses();
   return { subject: rewritten, refusal, matches: matched, changed };
 }
 
@@ -276,8 +283,9 @@ async function findAll(units: readonly Unit[], screener: Screener): Promise<Refu
   }
   for (const run of runsOf(units)) {
     const parts = await scanner.across(run.map(({ text }) => text));
-    for (const [at, unit] of run.entries()) {
-      for (const finding of parts[at] ?? []) unit.findings.push(finding);
+    for (const [at, found] of [...parts].sort(([a], [b]) => a - b)) {
+      const unit = run[at]!;
+      for (const finding of found) unit.findings.push(finding);
       const refusal = refusalOf(unit, set);
       if (refusal !== undefined) return refusal;
     }

@@ -1,4 +1,5 @@
 import { limits } from '../../limits.ts';
+import { joinReasoning } from '../../schemas/accumulate.ts';
 import type { ChatChunk, Delta, ReasoningDetail, SlotEvent, ToolCallDelta } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
 import { jsonChars, pieceEnd } from '../../schemas/json-pieces.ts';
@@ -26,6 +27,9 @@ function detailChars(detail: ReasoningDetail): number {
 /** Tokens whose probabilities are handed on in one chunk, and the characters that each counts as in a slice. */
 const CHUNK_TOKENS_MAX = 500;
 const TOKEN_CHARS = 256;
+/** Parts of reasoning that are handed on in one chunk, and the characters that each counts as in a slice: an item of several events. */
+const CHUNK_DETAILS_MAX = 100;
+const DETAIL_CHARS = 512;
 
 /** The tokens with probabilities of a chunk. */
 export function tokensOf(logprobs: ChatChunk['logprobs']): JsonValue[] {
@@ -70,20 +74,22 @@ export function sliceEnd(
   while (at < last && chars < charsMax) {
     const { delta, logprobs } = chunks[at]!;
     chars += charsOf(delta);
+    if (delta.reasoning_details !== undefined) chars += delta.reasoning_details.length * DETAIL_CHARS;
     if (logprobs !== undefined) chars += tokensOf(logprobs).length * TOKEN_CHARS;
     at += 1;
   }
   return at;
 }
 
-/** Divides chunks with a long text, with long arguments of one call, or with probabilities of many tokens, as a stream would have sent them. */
+/** Divides chunks with a long text, many parts of reasoning, long arguments of one call, or probabilities of many tokens, as a stream would have sent them. */
 export function dividedChunks(chunks: readonly ChatChunk[]): ChatChunk[] {
   return chunks.flatMap((chunk) => {
     const { delta, ext } = chunk;
     const tokens = chunk.logprobs === undefined ? 0 : tokensOf(chunk.logprobs).length;
-    const isLong = charsOf(delta) > limits.stream_chunk_chars_max || tokens > CHUNK_TOKENS_MAX;
+    const { content, tool_calls, refusal, reasoning, reasoning_details: details = [] } = delta;
+    const isLong =
+      charsOf(delta) > limits.stream_chunk_chars_max || tokens > CHUNK_TOKENS_MAX || details.length > CHUNK_DETAILS_MAX;
     if (ext?.slot?.raw !== undefined || !isLong) return [chunk];
-    const { content, tool_calls, refusal, reasoning } = delta;
     const [call] = tool_calls ?? [];
     if (call !== undefined) {
       if (content || tool_calls?.length !== 1) return [chunk];
@@ -98,6 +104,7 @@ export function dividedChunks(chunks: readonly ChatChunk[]): ChatChunk[] {
       return pieces;
     }
     if (refusal) return divided(chunk, refusal, (piece) => ({ refusal: piece }));
+    if (details.length > 1) return dividedDetails(chunk, details);
     return reasoning ? dividedReasoning(chunk, reasoning) : [chunk];
   });
 }
@@ -108,6 +115,42 @@ function callOf(index: number, piece: string, first: Omit<ToolCallDelta, 'index'
 
 /** The blank line between two details, with which the reasoning of the second begins. */
 const BETWEEN_DETAILS = '\n\n';
+
+/** A chunk with several parts of reasoning, as chunks with some of them each. */
+function dividedDetails(chunk: ChatChunk, details: readonly ReasoningDetail[]): ChatChunk[] {
+  const groups: ReasoningDetail[][] = [];
+  let chars = 0;
+  for (const detail of details) {
+    const open = groups.at(-1);
+    chars += detailChars(detail);
+    if (open !== undefined && open.length < CHUNK_DETAILS_MAX && chars <= limits.stream_chunk_chars_max) {
+      open.push(detail);
+      continue;
+    }
+    groups.push([detail]);
+    chars = detailChars(detail);
+  }
+  const texts = groups.map(joinReasoning);
+  const { reasoning, reasoning_details: _, ...others } = chunk.delta;
+  // The first text has a blank line before it if it continues earlier reasoning.
+  const joined = texts.filter((text) => text !== null).join(BETWEEN_DETAILS);
+  const before = reasoning?.slice(0, Math.max(0, reasoning.length - joined.length)) ?? '';
+  if (before + joined !== (reasoning ?? '') || (before !== '' && before !== BETWEEN_DETAILS)) return [chunk];
+  let next = before;
+  const pieces = groups.map((group, at): Delta => {
+    const text = texts[at];
+    if (text == null) return { reasoning_details: group };
+    const piece = { reasoning: next + text, reasoning_details: group };
+    next = BETWEEN_DETAILS;
+    return piece;
+  });
+  return dividedInto({ ...chunk, delta: others }, pieces).flatMap((piece) => {
+    const { reasoning: text, reasoning_details: group } = piece.delta;
+    return text && group?.length === 1 && text.length > limits.stream_chunk_chars_max
+      ? dividedReasoning(piece, text)
+      : [piece];
+  });
+}
 
 /** Reasoning is divided together with its detail. Only the last piece has the signature. */
 function dividedReasoning(chunk: ChatChunk, reasoning: string): ChatChunk[] {
@@ -132,28 +175,35 @@ function pieceOf(detail: ReasoningDetail, piece: string, isFirst: boolean, isLas
   return { ...begun, text: piece, ...(isSigned ? { signature: detail.signature } : {}) } as ReasoningDetail;
 }
 
-/** The first piece has everything of the chunk but its end, which the last piece has. */
+/** A chunk with a long text as chunks with a piece of it each. */
 function divided(
   chunk: ChatChunk,
   text: string,
   deltaOf: (piece: string, isFirst: boolean, isLast: boolean) => Delta,
   tokens = 0,
 ): ChatChunk[] {
-  const { delta, finish_reason, native_finish_reason, error, ext, ...begin } = chunk;
-  const { annotations, ...rest } = delta;
-  const of = chunk.choice === undefined ? {} : { choice: chunk.choice };
-  const pieces: ChatChunk[] = [];
+  const deltas: Delta[] = [];
   const ofTokens = tokens === 0 ? text.length : Math.ceil((text.length * CHUNK_TOKENS_MAX) / tokens);
   const step = Math.min(limits.stream_chunk_chars_max, ofTokens);
   for (let at = 0; at < text.length; ) {
     const end = pieceEnd(text, at + step);
-    const made = deltaOf(text.slice(at, end), at === 0, end === text.length);
-    const piece: ChatChunk = at === 0 ? { ...begin, delta: { ...rest, ...made } } : { ...of, delta: made };
-    const slot = slotOf(ext?.slot, at === 0, end === text.length);
-    if (slot !== undefined) piece.ext = { slot };
-    pieces.push(piece);
+    deltas.push(deltaOf(text.slice(at, end), at === 0, end === text.length));
     at = end;
   }
+  return dividedInto(chunk, deltas);
+}
+
+/** Chunks with these deltas. The first has everything else of the chunk but its end, which the last one has. */
+function dividedInto(chunk: ChatChunk, deltas: readonly Delta[]): ChatChunk[] {
+  const { delta, finish_reason, native_finish_reason, error, ext, ...begin } = chunk;
+  const { annotations, ...rest } = delta;
+  const of = chunk.choice === undefined ? {} : { choice: chunk.choice };
+  const pieces = deltas.map((made, at): ChatChunk => {
+    const piece: ChatChunk = at === 0 ? { ...begin, delta: { ...rest, ...made } } : { ...of, delta: made };
+    const slot = slotOf(ext?.slot, at === 0, at === deltas.length - 1);
+    if (slot !== undefined) piece.ext = { slot };
+    return piece;
+  });
   const last = pieces.at(-1)!;
   if (annotations !== undefined) last.delta.annotations = annotations;
   if (ext?.response !== undefined) last.ext = { ...last.ext, response: ext.response };

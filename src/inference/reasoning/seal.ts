@@ -1,5 +1,6 @@
 import { deflateRawSync, inflateRawSync } from 'node:zlib';
 import type { ReasoningDetail } from '../../schemas/inner.ts';
+import { isLongJson, JSON_CHARS_FACTOR } from '../../schemas/json-pieces.ts';
 import { createSignedTexts, isMarked } from './signed-text.ts';
 import { type SealedTurn, shorterTurns } from './turn-state.ts';
 
@@ -45,6 +46,7 @@ export function createSealer(secret: string): Sealer {
   const texts = createSignedTexts(secret, 'reasoning seal', SEAL_CHARS_MAX);
   /** Undefined for a turn that is too large unpacked: a request may have many seals. */
   const pack = (turn: SealedTurn): string | undefined => {
+    if (isLongJson(turn, SEAL_UNPACKED_BYTES_MAX * JSON_CHARS_FACTOR)) return undefined;
     const text = Buffer.from(JSON.stringify(turn));
     return text.length > SEAL_UNPACKED_BYTES_MAX ? undefined : deflateRawSync(text).toString('base64url');
   };

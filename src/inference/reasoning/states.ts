@@ -1,3 +1,4 @@
+import { limits } from '../../limits.ts';
 import type { Report } from '../../providers/dialect.ts';
 import { dialectOf } from '../../providers/dialects.ts';
 import type { Candidate } from '../../routing/plan.ts';
@@ -13,6 +14,7 @@ import {
   type ReasoningDetail,
   type Wire,
 } from '../../schemas/inner.ts';
+import { isLongJson, JSON_CHARS_FACTOR } from '../../schemas/json-pieces.ts';
 import type { Call } from '../call.ts';
 import { isMeaningful } from '../money/meter.ts';
 import { isReturnedSeal, type Sealer } from './seal.ts';
@@ -206,7 +208,10 @@ export function createTurnStates({
       if (isOpaque(detail)) vault.keepIssuer(opaqueOf(detail), issuer);
     }
     const { workspace_id } = principal;
-    const text = needsKeeping(message) ? JSON.stringify(keptTurn(message, wire, issuer)) : undefined;
+    const turn = needsKeeping(message) ? keptTurn(message, wire, issuer) : undefined;
+    // The vault keeps no longer ones.
+    const isLong = isLongJson(turn, limits.turn_state_chars_max * JSON_CHARS_FACTOR);
+    const text = turn === undefined || isLong ? undefined : JSON.stringify(turn);
     const place = vault.placeOf(workspace_id, message, request.messages.at(-1));
     if (place !== undefined) vault.keep(place, text);
     if (!is_sealed) vault.keep(vault.placeOfGeneration(workspace_id, generation_id), text);
