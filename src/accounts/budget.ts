@@ -49,6 +49,16 @@ export function ofParentKey<B extends { label: string }>(budget: B): B {
   return { ...budget, label: budget.label.replace(/this API key$/, 'the API key that this key was made with') };
 }
 
+/**
+ * Whether others spend from a budget too: one of a workspace or the organization, also if a guardrail sets it for all of a workspace. Its
+ * amounts show what others spend.
+ */
+export function isShared({ id, scope }: Pick<Budget, 'id' | 'scope'>): boolean {
+  return scope === 'workspace' || scope === 'organization' || SHARED_BY_GUARDRAIL.test(id);
+}
+
+const SHARED_BY_GUARDRAIL = /^guardrail:[^:]+:workspace:/;
+
 /** A budget in force, with its spending in the current window. */
 export interface BudgetState extends Budget {
   subject: string;

@@ -14,11 +14,16 @@ export function readLedger(file: ReadFile | undefined, callMsMax: number): Ledge
   const { on_store_outage, ...settings } = filled(ledger, file?.value.ledger);
   const { lost_node_release_after: releaseS } = settings;
   const serveForS = on_store_outage?.serve_for ?? 0;
-  const leastS = Math.max(limits.node_lost_ms / 1000, serveForS + callMsMax / 1000);
+  const [lostS, busyS] = [limits.node_lost_ms / 1000, serveForS + callMsMax / 1000];
+  const leastS = Math.max(lostS, busyS);
   if (file !== undefined && releaseS !== undefined && releaseS <= leastS) {
+    const reason =
+      busyS < lostS
+        ? 'after which a node without a sign of life counts as lost'
+        : 'which is ledger.on_store_outage.serve_for plus timeouts.upstream_total_ms_max';
     throw file.wrong(
       ['ledger', 'lost_node_release_after'],
-      `must be more than ${Math.ceil(leastS)} seconds, which is ledger.on_store_outage.serve_for plus timeouts.upstream_total_ms_max`,
+      `must be more than ${Math.ceil(leastS)} seconds, ${reason}`,
     );
   }
   return { ...settings, serve_without_store_ms: serveForS * 1000 };

@@ -140,3 +140,31 @@ test('an answer in portions ends as cut when its caller ends', async () => {
   await expect(get('one')).rejects.toThrow();
   expect(made).toEqual([0]);
 });
+
+test('an answer in portions ends as cut when its person is no administrator any more, though the operation is for members too', async () => {
+  let role: 'admin' | 'member' = 'admin';
+  const person = () => ({ kind: 'management', key_hash: null, budgets: [], session: { id: 's', role } }) as never;
+  server = createServer({
+    logger: false,
+    body_bytes_max: 1000,
+    authenticate: () => person(),
+    authenticateSession: () => Promise.resolve(person()),
+    confirmSession: () => Promise.resolve(person()),
+  });
+  const made: number[] = [];
+  async function* portions(request: FastifyRequest) {
+    for (let at = 0; at < 3; at += 1) {
+      yield await inCallerTurn(request, async () => {
+        made.push(at);
+        return `${at}`;
+      });
+      role = 'member';
+      await sleep(LATER_MS);
+    }
+  }
+  const handler = (request: FastifyRequest, reply: FastifyReply) => reply.send(Readable.from(portions(request)));
+  const config = { access: 'management', forMembers: true } as const;
+  server.route({ method: 'GET', url: '/', config, handler: handler as never });
+  await expect(server.inject({ method: 'GET', url: '/', headers: { cookie: 'session=x' } })).rejects.toThrow();
+  expect(made).toEqual([0]);
+});

@@ -1,3 +1,4 @@
+import { GatewayError } from '../errors.ts';
 import { limits } from '../limits.ts';
 import { nextTurn } from '../next-turn.ts';
 import { callerName } from './principal.ts';
@@ -72,7 +73,7 @@ class CallerTurns {
 
 /**
  * Makes a part of an answer that is sent while the client reads it, in a turn of its caller. Rejects if the caller's key, secret or session
- * has ended.
+ * has ended, or the role of a person is another one: the answer was begun with the rights of the former role.
  */
 export async function inCallerTurn<T>(request: HttpRequest, make: () => Promise<T>): Promise<T> {
   const { principal, server } = request;
@@ -81,6 +82,9 @@ export async function inCallerTurn<T>(request: HttpRequest, make: () => Promise<
   const end = principal && (await server.callerTurns.begin(callerName(principal)));
   try {
     await server.callerTurns.confirm(request);
+    if (request.principal?.session?.role !== principal?.session?.role) {
+      throw new GatewayError(403, 'Your role in the organization has changed; send the request again');
+    }
     return await make();
   } finally {
     end?.();

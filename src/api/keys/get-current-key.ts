@@ -1,5 +1,5 @@
 import Type from 'typebox';
-import { type BudgetState, describeKeyBudget, inOrderOfScope } from '../../accounts/budget.ts';
+import { type BudgetState, describeKeyBudget, inOrderOfScope, isShared } from '../../accounts/budget.ts';
 import { describeCurrentKey, UNUSED, windowStarts } from '../../accounts/key.ts';
 import { GatewayError } from '../../errors.ts';
 import type { Principal } from '../../http/principal.ts';
@@ -48,7 +48,8 @@ export function getCurrentKey(server: Server, { keys, queries, recorder, now }: 
     // An application or a member must not see the spending of the organization.
     const scopes = key.made_by === null ? ALL_SCOPES : OWN_SCOPES;
     // Management keys call no model, so limits do not apply.
-    const states = key.is_management ? [] : await budgetStore(queries).findStates(principal, scopes, at);
+    const found = key.is_management ? [] : await budgetStore(queries).findStates(principal, scopes, at);
+    const states = found.filter((state) => key.made_by === null || !isShared(state));
     const describe = (state: BudgetState) => describeKeyBudget(state, at);
     const budgets = inOrderOfScope(states.filter(isOwn).map(describe));
     const others = states.filter((state) => !isOwn(state)).map(describe);

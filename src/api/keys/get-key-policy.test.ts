@@ -127,4 +127,31 @@ describe('the policy of a key', () => {
     ]);
     expect((await policyOf(own.hash)).limits[1]).toMatchObject({ scope: 'workspace', limit: 70 });
   });
+
+  test('a limit that a guardrail sets for all of a workspace is one of the workspace: its amounts are hidden where those are', async () => {
+    const member = await consoleClient(gateway, { email: 'shared@example.com', role: 'member' });
+    const made = await member.call('POST', '/keys', { name: 'own' });
+    const { hash, workspace_id: workspaceId } = made.body['data'] as unknown as { hash: string; workspace_id: string };
+    const limited = { name: 'of all', workspace_id: workspaceId, limit_usd: 50, reset_interval: 'daily' };
+    const guardrail = await manage('POST', '/guardrails', limited);
+    await manage('PATCH', `/workspaces/${workspaceId}`, { default_guardrail_id: guardrail.data.id });
+    try {
+      const ofGuardrail = (policy: KeyPolicy) => policy.limits.find(({ scope }) => scope === 'guardrail');
+      expect(ofGuardrail(await policyOf(hash))).toMatchObject({ limit: 50 });
+      const hidden = { limit: null, spent: null, held: null, left: null, refuses: false };
+      expect(ofGuardrail(await policyOf(hash, member))).toMatchObject(hidden);
+      const authorization = `Bearer ${String(made.body['key'])}`;
+      const current = await gateway.call('GET', '/key', undefined, { authorization });
+      expect(JSON.stringify(await current.json())).not.toContain(guardrail.data.id);
+      const body = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }], max_tokens: 10 };
+      const explained = await gateway.call('POST', '/route/explain', body, { authorization });
+      const { data } = (await explained.json()) as { data: { hold: { budgets: object[] } | null } };
+      expect(data.hold?.budgets).toContainEqual(
+        expect.objectContaining({ scope: 'guardrail', limit: null, spent: null, available: null }),
+      );
+    } finally {
+      await manage('PATCH', `/workspaces/${workspaceId}`, { default_guardrail_id: null });
+      await manage('DELETE', `/guardrails/${guardrail.data.id}`);
+    }
+  });
 });

@@ -1,4 +1,5 @@
 import Type from 'typebox';
+import { isShared } from '../../accounts/budget.ts';
 import type { GatewayError } from '../../errors.ts';
 import { effectivePolicy } from '../../guardrails/policy/effective-policy.ts';
 import type { Server } from '../../http/server.ts';
@@ -66,7 +67,7 @@ export function getKeyPolicy(server: Server, dependencies: GetKeyPolicyDependenc
         const amounts = preview.amounts.get(budget.id);
         if (amounts === undefined) return [];
         const { resets_at, ...usd } = amounts;
-        const isHidden = isMember && (budget.scope === 'workspace' || budget.scope === 'organization');
+        const isHidden = isMember && isShared(budget);
         const { scope, label, reset_interval, include_byok } = budget;
         return [
           {

@@ -1,3 +1,4 @@
+import { isShared } from '../../accounts/budget.ts';
 import { expiryWarnings } from '../../catalog/expiry.ts';
 import type { GatewayError } from '../../errors.ts';
 import { shownOwn } from '../../inference/observe/metadata.ts';
@@ -47,7 +48,7 @@ function describeHold(hold: ExplainedHold | undefined): RouteExplanation['hold']
 /** Hides the amounts of shared budgets from callers who do not manage them, as `GET /credits` and workspace budgets do. */
 function describeBudget({ budget, spent_nano, available_nano, resets_at }: ExplainedHold['lines'][number]) {
   const { scope, label, limit_nano } = budget;
-  const isOwn = scope === 'key' || scope === 'guardrail';
+  const isOwn = !isShared(budget);
   return {
     scope,
     label,
