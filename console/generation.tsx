@@ -1,18 +1,38 @@
 import { useSignal } from '@preact/signals';
+import { type ComponentChildren, Fragment } from 'preact';
 import { home } from './address.ts';
 import type { Generation, GenerationContent } from './api.gen.ts';
 import { call } from './api.ts';
 import { failureText } from './failures.ts';
-import { count, milliseconds, time, usd } from './format.ts';
+import { count, counted, milliseconds, time, usd } from './format.ts';
+import { Content, fieldsOf, messagesOf } from './generation-content.tsx';
 import { logsOf } from './links.tsx';
+import type { useNames } from './names.ts';
 import { keepDraft } from './replay.ts';
 import { requests } from './snippets.ts';
-import { go } from './state.ts';
-import { Code, Dialog, Money, Show, Snippets, Table, useAction, useLoaded, WideTable } from './ui.tsx';
+import { go, say } from './state.ts';
+import { Copy, Dialog, Money, messageOf, Show, Snippets, Table, useAction, useLoaded, WideTable } from './ui.tsx';
+
+type Names = ReturnType<typeof useNames>;
 
 /** The colour of an outcome. */
 export const outcomeTag = (outcome: string) =>
   outcome === 'completed' ? 'tag good' : outcome === 'failed' || outcome === 'unknown' ? 'tag bad' : 'tag';
+
+const CLASSES: Record<string, string> = {
+  in_uncached: 'input',
+  in_cache_read: 'input from a cache',
+  in_cache_write_5m: 'input written to a cache (5 min)',
+  in_cache_write_1h: 'input written to a cache (1 h)',
+  in_audio: 'audio input',
+  in_image: 'image input',
+  out_text: 'output',
+  out_reasoning: 'reasoning',
+  out_audio: 'audio output',
+  out_image: 'image output',
+};
+/** Words for a class of tokens or a fee. */
+const classText = (name: string): string => CLASSES[name] ?? name.replaceAll('_', ' ');
 
 /** An endpoint's id as its provider and its model. */
 const endpointText = (id: string) => id.replace('|', ' · ');
@@ -116,21 +136,24 @@ const REASONS: Record<string, string> = {
 };
 const reasonText = (reason: string) => REASONS[reason] ?? reason.replaceAll('_', ' ');
 
+const chanceText = (weight: number): string =>
+  weight > 0 && weight < 0.01 ? '< 1 %' : `${Math.round(weight * 100)} %`;
+
 function Routing({ of }: { of: NonNullable<Generation['routing']> }) {
   const { planned, excluded, total } = of.endpoints;
   const steps = Object.entries(Object.groupBy(excluded, ({ step }) => step));
   return (
     <>
       <p class="dim">
-        Strategy {of.strategy}
-        {of.sort === null ? ', in an order drawn by price' : `, sorted by ${of.sort}`}; {count(total)} endpoint
-        {total === 1 ? '' : 's'} considered
+        {counted(total, 'endpoint')} considered
+        {of.sort === null ? ', in an order drawn by price' : `, sorted by ${of.sort}`} (strategy {of.strategy}).
         {of.hold !== null && (
           <>
-            ; <Money usd={of.hold.amount} /> held in {of.hold.budgets.join(', ') || 'no budget'}
+            {' '}
+            <Money usd={of.hold.amount} /> {of.hold.budgets.length === 0 ? 'was' : 'of these limits was'} held until the
+            end of the call{of.hold.budgets.length > 0 && `: ${of.hold.budgets.join(', ')}`}.
           </>
         )}
-        .
       </p>
       <WideTable label="Endpoints">
         <Table
@@ -140,12 +163,13 @@ function Routing({ of }: { of: NonNullable<Generation['routing']> }) {
           {planned.map((endpoint, index) => (
             <tr key={index}>
               <td>
-                {index + 1}. <bdi>{endpointText(endpoint.endpoint_id)}</bdi>{' '}
+                {index + 1}. <bdi>{endpointText(endpoint.endpoint_id)}</bdi>
+                {endpoint.service_tier !== null && ` (${endpoint.service_tier})`}{' '}
                 {endpoint.selected && <span class="tag good">answered</span>}
               </td>
               <td>
                 {endpoint.because.map(reasonText).join('; ') || '–'}
-                {endpoint.weight !== null && ` (chance ${Math.round(endpoint.weight * 100)} %)`}
+                {endpoint.weight !== null && ` (chance ${chanceText(endpoint.weight)})`}
               </td>
               <td class="right">{endpoint.expected_cost === null ? '–' : <Money usd={endpoint.expected_cost} />}</td>
             </tr>
@@ -188,7 +212,7 @@ function Charges({ of }: { of: Generation }) {
         {of.charges.map((line, index) => (
           <tr key={index}>
             <td>
-              <bdi>{line.class.replaceAll('_', ' ')}</bdi>
+              <bdi>{classText(line.class)}</bdi>
               {line.model !== null && (
                 <>
                   {' '}
@@ -235,150 +259,116 @@ function Findings({ of }: { of: NonNullable<Generation['routing']>['pipeline'] }
   );
 }
 
-const textOf = (content: unknown): string => {
-  if (typeof content === 'string') return content;
-  if (!Array.isArray(content)) return content === null || content === undefined ? '' : JSON.stringify(content, null, 2);
-  return content
-    .map((part: { text?: unknown }) => (typeof part.text === 'string' ? part.text : JSON.stringify(part)))
-    .join('\n');
-};
-
-type Message = { role: string; content?: unknown; tool_calls?: unknown };
-
-/** The messages of a kept request. */
-const messagesOf = ({ input }: GenerationContent): Message[] =>
-  (input.messages as Message[] | undefined) ?? [{ role: 'user', content: input.prompt ?? '' }];
-
-function Part({ title, text }: { title: string; text: string }) {
+function Fact({ name, children }: { name: string; children: ComponentChildren }) {
   return (
-    <div class="message">
-      <h4>{title}</h4>
-      <Code text={text} label={title} />
+    <div>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
     </div>
   );
 }
 
-function Content({ of }: { of: GenerationContent }) {
-  const { output, error } = of;
-  if (of.not_kept !== undefined) return <p>The content could not be kept: {of.not_kept.reason}</p>;
+/** A value with a link to the calls that have it. */
+function Calls({ filter, children }: { filter: Record<string, string>; children: string }) {
   return (
-    <>
-      {of.truncated && <p class="dim">Some of it was too long to be kept.</p>}
-      {messagesOf(of).map((message, index) => (
-        <Part
-          key={index}
-          title={message.role}
-          text={[
-            textOf(message.content),
-            message.tool_calls === undefined ? '' : JSON.stringify(message.tool_calls, null, 2),
-          ]
-            .filter((text) => text !== '')
-            .join('\n')}
-        />
-      ))}
-      {output.reasoning !== null && <Part title="reasoning" text={output.reasoning} />}
-      {output.completion !== null && <Part title="answer" text={output.completion} />}
-      {output.refusal !== undefined && <Part title="refusal" text={output.refusal} />}
-      {output.tool_calls?.map((tool, index) => (
-        <Part key={index} title={`tool call: ${tool.function.name}`} text={tool.function.arguments} />
-      ))}
-      {error !== null && (
-        <>
-          <p class="failure">{error.message}</p>
-          {error.previous_errors.length > 0 && (
-            <Part title="earlier errors" text={JSON.stringify(error.previous_errors, null, 2)} />
-          )}
-        </>
-      )}
-    </>
+    <a href={logsOf(filter)} data-page title="All calls with this value">
+      <bdi>{children}</bdi>
+    </a>
   );
 }
 
-function Facts({ of, keyName }: { of: Generation; keyName: string | undefined }) {
+function Facts({ of, names }: { of: Generation; names: Names }) {
   const requested = of.requested_model;
   const classes = Object.entries(of.token_classes ?? {}).filter(([, tokens]) => Number(tokens) > 0);
+  const workspace = names.workspaces.find(({ id }) => id === of.workspace_id);
+  const app = of.title ?? of.http_referer;
+  const client = [of.http_referer === app ? null : of.http_referer, of.user_agent].filter(Boolean).join(', ');
   return (
     <dl class="facts-list">
-      <div>
-        <dt>Model</dt>
-        <dd>
-          {requested !== null && requested !== of.model && (
-            <>
-              <bdi>{requested}</bdi> →{' '}
-            </>
-          )}
-          <a href={logsOf({ model: of.model })} data-page>
-            <bdi>{of.model}</bdi>
-          </a>
-        </dd>
-      </div>
+      <Fact name="Model">
+        {requested !== null && requested !== of.model && (
+          <>
+            <bdi>{requested}</bdi> →{' '}
+          </>
+        )}
+        <Calls filter={{ model: of.model }}>{of.model}</Calls>
+      </Fact>
       {of.api_key_hash !== undefined && (
-        <div>
-          <dt>Key</dt>
-          <dd>
-            <a href={logsOf({ key: of.api_key_hash })} data-page>
-              <bdi>{keyName ?? `${of.api_key_hash.slice(0, 12)}…`}</bdi>
-            </a>
-          </dd>
-        </div>
+        <Fact name="Key">
+          <Calls filter={{ key: of.api_key_hash }}>{names.of('key', of.api_key_hash)}</Calls>
+        </Fact>
+      )}
+      {of.user_id && (
+        <Fact name="Member">
+          <Calls filter={{ user: of.user_id }}>{names.of('user', of.user_id)}</Calls>
+        </Fact>
+      )}
+      {workspace !== undefined && names.workspaces.length > 1 && (
+        <Fact name="Workspace">
+          <Calls filter={{ workspace: workspace.id }}>{workspace.name}</Calls>
+        </Fact>
       )}
       {of.session_id !== null && (
-        <div>
-          <dt>Session</dt>
-          <dd>
-            <a href={`sessions?${new URLSearchParams({ id: of.session_id })}`} data-page>
-              <bdi>{of.session_id}</bdi>
-            </a>
-          </dd>
-        </div>
+        <Fact name="Session">
+          <a href={`sessions?${new URLSearchParams({ id: of.session_id })}`} data-page>
+            <bdi>{of.session_id}</bdi>
+          </a>
+        </Fact>
       )}
-      <div>
-        <dt>Tokens</dt>
-        <dd>
-          {classes.length === 0
-            ? '–'
-            : classes.map(([name, tokens]) => `${name.replaceAll('_', ' ')} ${count(Number(tokens))}`).join(', ')}
-        </dd>
-      </div>
-      <div>
-        <dt>Times</dt>
-        <dd>
-          {of.latency === null && of.generation_time === null
-            ? '–'
-            : `${of.streamed ? 'first token after' : 'answer after'} ${milliseconds(of.latency)}, in all ${milliseconds(of.generation_time)}`}
-        </dd>
-      </div>
-      <div>
-        <dt>End</dt>
-        <dd>
-          {of.finish_reason ?? '–'}
-          {of.native_finish_reason !== null && of.native_finish_reason !== of.finish_reason && (
-            <>
-              {' '}
-              (<bdi>{of.native_finish_reason}</bdi>)
-            </>
-          )}
-        </dd>
-      </div>
-      {(of.external_user || of.title || of.http_referer || of.user_agent) && (
-        <div>
-          <dt>Client</dt>
-          <dd>
-            <bdi>{[of.external_user, of.title, of.http_referer, of.user_agent].filter(Boolean).join(', ')}</bdi>
-          </dd>
-        </div>
+      {of.tags.length > 0 && (
+        <Fact name="Tags">
+          {of.tags.map((tag, index) => (
+            <Fragment key={tag}>
+              {index > 0 && ', '}
+              <Calls filter={{ tag }}>{tag}</Calls>
+            </Fragment>
+          ))}
+        </Fact>
       )}
-      <div>
-        <dt>Request</dt>
-        <dd>
-          <code>{of.request_id ?? '–'}</code>
-        </dd>
-      </div>
+      {app !== null && (
+        <Fact name="App">
+          <Calls filter={{ app }}>{app}</Calls>
+        </Fact>
+      )}
+      {of.external_user !== null && (
+        <Fact name="User">
+          <Calls filter={{ external: of.external_user }}>{of.external_user}</Calls>
+        </Fact>
+      )}
+      {client !== '' && (
+        <Fact name="Client">
+          <bdi>{client}</bdi>
+        </Fact>
+      )}
+      <Fact name="Tokens">
+        {classes.length === 0
+          ? '–'
+          : classes.map(([name, tokens]) => `${count(Number(tokens))} ${classText(name)}`).join(', ')}
+      </Fact>
+      <Fact name="Times">
+        {of.latency === null && of.generation_time === null
+          ? '–'
+          : `${of.streamed ? 'first token after' : 'answer after'} ${milliseconds(of.latency)}, in all ${milliseconds(of.generation_time)}`}
+      </Fact>
+      <Fact name="End">
+        {of.finish_reason ?? '–'}
+        {of.native_finish_reason !== null && of.native_finish_reason !== of.finish_reason && (
+          <>
+            {' '}
+            (<bdi>{of.native_finish_reason}</bdi>)
+          </>
+        )}
+      </Fact>
+      {of.request_id !== null && (
+        <Fact name="Request">
+          <code>{of.request_id}</code> <Copy text={of.request_id} />
+        </Fact>
+      )}
     </dl>
   );
 }
 
-function Whole({ of, keyName }: { of: Generation; keyName: string | undefined }) {
+function Whole({ of, names }: { of: Generation; names: Names }) {
   const content = useSignal<GenerationContent | undefined>(undefined);
   const load = useAction(async () => {
     const { data } = await call('getGenerationContent', { query: { id: of.id } });
@@ -387,20 +377,27 @@ function Whole({ of, keyName }: { of: Generation; keyName: string | undefined })
   const model = of.requested_model ?? of.model;
   const kept = content.value;
   const messages = kept === undefined ? [{ role: 'user', content: '…' }] : messagesOf(kept);
-  const replay = () => {
-    const text = (role: string) => textOf(messages.findLast((message) => message.role === role)?.content);
-    if (kept !== undefined) keepDraft({ system: text('system'), prompt: text('user') });
+  const fields = kept === undefined ? {} : fieldsOf(kept);
+  const replay = useAction(async () => {
+    try {
+      const { data } =
+        kept === undefined ? await call('getGenerationContent', { query: { id: of.id } }) : { data: kept };
+      if (data.not_kept !== undefined) throw new Error(data.not_kept.reason);
+      keepDraft({ model, messages: messagesOf(data), fields: fieldsOf(data) });
+    } catch (error) {
+      say(`Only the model is chosen, because the prompt is not there. ${messageOf(error)}`);
+    }
     go(`playground?${new URLSearchParams({ models: model })}`);
-  };
+  });
   return (
     <>
       <p>
-        <span class={outcomeTag(of.outcome)}>{of.outcome}</span> {time(of.created_at)} ·{' '}
+        <span class={outcomeTag(of.outcome)}>{of.outcome}</span> <span class="line-part">{time(of.created_at)}</span> ·{' '}
         {of.total_cost === null ? 'price not known' : <Money usd={of.total_cost} />}
         <br />
-        <code>{of.id}</code>
+        <code>{of.id}</code> <Copy text={of.id} />
       </p>
-      <Facts of={of} keyName={keyName} />
+      <Facts of={of} names={names} />
       <h3>Attempts</h3>
       <Attempts of={of} />
       {of.routing !== null && (
@@ -421,7 +418,11 @@ function Whole({ of, keyName }: { of: Generation; keyName: string | undefined })
       {kept === undefined ? (
         <>
           <p class="dim">
-            They are kept if the workspace of the key keeps requests and answers, which is set on its page.
+            They are kept if the workspace of the key keeps requests and answers, which is set on{' '}
+            <a href="workspaces" data-page>
+              its page
+            </a>
+            .
           </p>
           <button type="button" disabled={load.isRunning} onClick={load.start}>
             Show prompt and answer
@@ -432,36 +433,60 @@ function Whole({ of, keyName }: { of: Generation; keyName: string | undefined })
         <Content of={kept} />
       )}
       <h3>Send it again</h3>
-      <p>
-        <button type="button" onClick={replay}>
+      <p class="actions">
+        <button type="button" disabled={replay.isRunning} onClick={replay.start}>
           Replay in the playground
-        </button>{' '}
-        {kept === undefined && <small>Show the prompt first to replay it; without it the model alone is chosen.</small>}
-        {kept !== undefined && messages.length > 2 && (
-          <small>The playground takes the system prompt and the last message; the code has all messages.</small>
-        )}
+        </button>
+        <small>With its messages, tools and schema, as far as they are kept. Images are not kept.</small>
       </p>
-      <Snippets of={requests(home, { model, messages, ...(of.streamed ? { stream: true } : {}) })} label="Request" />
+      {kept === undefined && (
+        <p class="dim">The code has a placeholder in place of the prompt until you show the prompt above.</p>
+      )}
+      <Snippets
+        of={requests(home, { model, messages, ...fields, ...(of.streamed ? { stream: true } : {}) })}
+        label="Request"
+      />
     </>
   );
 }
 
-/** All that is recorded of one call, in a dialog. */
+/** All that is recorded of one call, in a dialog. In a list it leads to the calls beside this one. */
 export function GenerationPanel({
   id,
-  keyName,
+  names,
+  newer,
+  older,
+  onMove,
   onClose,
 }: {
   id: string;
-  keyName(hash: string): string | undefined;
+  names: Names;
+  newer?: string | undefined;
+  older?: string | undefined;
+  onMove?(id: string): void;
   onClose(): void;
 }) {
   const generation = useLoaded((abort) => call('getGeneration', { query: { id } }, abort), id);
+  const move = (to: string | undefined, label: string) => (
+    <button type="button" class="small" disabled={to === undefined} onClick={() => to !== undefined && onMove?.(to)}>
+      {label}
+    </button>
+  );
   return (
-    <Dialog title="Call" isWide onClose={onClose}>
-      <Show of={generation}>
-        {({ data }) => <Whole key={data.id} of={data} keyName={data.api_key_hash && keyName(data.api_key_hash)} />}
-      </Show>
+    <Dialog
+      title="Call"
+      isWide
+      onClose={onClose}
+      actions={
+        (newer !== undefined || older !== undefined) && (
+          <>
+            {move(newer, '↑ Newer')}
+            {move(older, '↓ Older')}
+          </>
+        )
+      }
+    >
+      <Show of={generation}>{({ data }) => <Whole key={data.id} of={data} names={names} />}</Show>
     </Dialog>
   );
 }

@@ -152,7 +152,7 @@ const FIELDS =
   'id,created_at,model,requested_model,provider_name,outcome,failures,latency,generation_time,total_cost,tokens_prompt,tokens_completion,api_key_hash';
 
 /** The calls of a session on a line of time, with the total so far. */
-function Timeline({ calls, keyName }: { calls: readonly GenerationRow[]; keyName(hash: string): string }) {
+function Timeline({ calls, names }: { calls: readonly GenerationRow[]; names: ReturnType<typeof useNames> }) {
   const opened = useSignal<string | undefined>(undefined);
   const start = Date.parse(calls[0]?.created_at ?? '');
   const endOf = (row: GenerationRow) => Date.parse(row.created_at ?? '') + (row.generation_time ?? row.latency ?? 0);
@@ -223,7 +223,7 @@ function Timeline({ calls, keyName }: { calls: readonly GenerationRow[]; keyName
       {opened.value !== undefined && (
         <GenerationPanel
           id={opened.value}
-          keyName={keyName}
+          names={names}
           onClose={() => {
             opened.value = undefined;
           }}
@@ -277,7 +277,7 @@ function OneSession({ id }: { id: string }) {
                   <Sum usd={totals.total_cost} href={logsOf({ session: id })} />
                 </p>
               )}
-              <Timeline calls={calls} keyName={(hash) => names.of('key', hash)} />
+              <Timeline calls={calls} names={names} />
               {next !== null && (
                 <p>
                   <button type="button" disabled={load.isRunning} onClick={load.start}>

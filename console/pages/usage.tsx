@@ -1,21 +1,24 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
+import { home } from '../address.ts';
 import type { AnalyticsMeta, AnalyticsQuery } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { Chart, SERIES_MAX, type Series } from '../chart.tsx';
 import { csvOf, download } from '../csv.ts';
-import { count, percent, usd } from '../format.ts';
+import { count, momentText, percent, usd } from '../format.ts';
 import { callsOf, Link } from '../links.tsx';
 import { go, route, setQuery } from '../state.ts';
-import { Empty, Heading, Show, Table, useLoaded } from '../ui.tsx';
+import { Copy, Empty, Heading, Show, Table, useLoaded } from '../ui.tsx';
 
 type Row = Record<string, string | number | null>;
 type Metric = AnalyticsMeta['metrics'][number];
-type Granularity = 'hour' | 'day' | 'week' | 'month';
+type Granularity = 'minute' | 'hour' | 'day' | 'week' | 'month';
 
 const DAY_MS = 86_400_000;
 const HOUR_MS = 3_600_000;
-const GRANULARITIES: readonly Granularity[] = ['hour', 'day', 'week', 'month'];
+const MINUTE_MS = 60_000;
+/** The steps, with the longest range in days that the API sums by each of them. */
+const GRANULARITIES: Readonly<Record<Granularity, number>> = { minute: 1, hour: 31, day: 366, week: 366, month: 366 };
 /** Rows of the tables; the file for download has all of them. */
 const TABLE_ROWS = 100;
 const NAMES: Record<string, string> = {
@@ -26,6 +29,7 @@ const NAMES: Record<string, string> = {
 };
 
 const RANGES = {
+  '1h': 'Last hour',
   '24h': 'Last 24 hours',
   '7d': 'Last 7 days',
   '30d': 'Last 30 days',
@@ -34,13 +38,21 @@ const RANGES = {
   custom: 'Days …',
 } as const;
 type RangeName = keyof typeof RANGES;
-const LENGTHS: Record<Exclude<RangeName, 'custom'>, number> = { '24h': 1, '7d': 7, '30d': 30, '90d': 90, '365d': 365 };
+const LENGTHS: Record<Exclude<RangeName, 'custom'>, number> = {
+  '1h': 1 / 24,
+  '24h': 1,
+  '7d': 7,
+  '30d': 30,
+  '90d': 90,
+  '365d': 365,
+};
 
 interface Range {
   start: number;
   end: number;
 }
 
+const capital = (text: string) => `${text.slice(0, 1).toUpperCase()}${text.slice(1)}`;
 const iso = (moment: number) => `${new Date(moment).toISOString().slice(0, 19)}Z`;
 const day = (moment: number) => new Date(moment).toISOString().slice(0, 10);
 
@@ -61,16 +73,23 @@ function readState(query: URLSearchParams, meta: AnalyticsMeta) {
   const second = one('by2', [...dimensions, ''], '');
   const tomorrow = Math.floor(Date.now() / DAY_MS + 1) * DAY_MS;
   const from = Date.parse(query.get('from') ?? '');
-  const to = Date.parse(query.get('to') ?? '');
+  const text = query.get('to') ?? '';
+  // A day is included; a time is the end.
+  const to = Date.parse(text) + (text.includes('T') ? 0 : DAY_MS);
   const end =
     range === 'custom'
       ? Number.isNaN(to)
         ? tomorrow
-        : to + DAY_MS
-      : range === '24h'
-        ? Math.ceil(Date.now() / HOUR_MS) * HOUR_MS
-        : tomorrow;
+        : to
+      : range === '1h'
+        ? Math.ceil(Date.now() / MINUTE_MS) * MINUTE_MS
+        : range === '24h'
+          ? Math.ceil(Date.now() / HOUR_MS) * HOUR_MS
+          : tomorrow;
   const start = range === 'custom' ? (Number.isNaN(from) ? end - 7 * DAY_MS : from) : end - LENGTHS[range] * DAY_MS;
+  const days = (end - start) / DAY_MS;
+  const steps = (Object.keys(GRANULARITIES) as Granularity[]).filter((step) => days <= GRANULARITIES[step]);
+  const usual = days <= 1 / 24 ? 'minute' : days <= 2 ? 'hour' : days > 90 ? 'week' : 'day';
   return {
     range,
     times: { start, end } satisfies Range,
@@ -78,7 +97,8 @@ function readState(query: URLSearchParams, meta: AnalyticsMeta) {
     by: [...new Set([by, second].filter((name) => name !== 'none' && name !== ''))],
     first: by,
     second,
-    granularity: one('step', GRANULARITIES, range === '24h' ? 'hour' : range === '365d' ? 'week' : 'day'),
+    steps,
+    granularity: one('step', steps, usual),
     compares: query.get('compare') === 'on',
     filters: dimensions.flatMap((name) => {
       const value = query.get(name);
@@ -123,11 +143,12 @@ function timesOf({ start, end }: Range, granularity: Granularity): string[] {
   const times: string[] = [];
   for (let at = start; at < end; ) {
     const date = new Date(at);
-    if (granularity === 'hour') times.push(iso(at));
+    if (granularity === 'hour' || granularity === 'minute') times.push(iso(at));
     else if (granularity === 'day') times.push(day(at));
     else if (granularity === 'month') times.push(`${day(at).slice(0, 7)}-01`);
     else times.push(day(at - ((date.getUTCDay() + 6) % 7) * DAY_MS));
-    if (granularity === 'hour') at += HOUR_MS;
+    if (granularity === 'minute') at += MINUTE_MS;
+    else if (granularity === 'hour') at += HOUR_MS;
     else if (granularity === 'month') at = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
     else if (granularity === 'day') at = (Math.floor(at / DAY_MS) + 1) * DAY_MS;
     else at = Date.parse(times.at(-1) ?? '') + 7 * DAY_MS;
@@ -138,7 +159,8 @@ function timesOf({ start, end }: Range, granularity: Granularity): string[] {
 /** The range of the same length before. */
 const beforeOf = ({ start, end }: Range): Range => ({ start: start - (end - start), end: start });
 
-const timeName = (granularity: Granularity) => `${granularity === 'hour' ? 'created_at' : 'date'}__${granularity}`;
+const timeName = (granularity: Granularity) =>
+  `${granularity === 'hour' || granularity === 'minute' ? 'created_at' : 'date'}__${granularity}`;
 
 async function ask(
   query: AnalyticsQuery,
@@ -172,6 +194,7 @@ function load(state: ReturnType<typeof readState>, signal: AbortSignal) {
 /** The time after that of a group. */
 function endOf(start: number, granularity: Granularity): number {
   const date = new Date(start);
+  if (granularity === 'minute') return start + MINUTE_MS;
   if (granularity === 'hour') return start + HOUR_MS;
   if (granularity === 'month') return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
   return start + (granularity === 'day' ? 1 : 7) * DAY_MS;
@@ -277,7 +300,13 @@ function Result({ state: wanted, meta }: { state: ReturnType<typeof readState>; 
         if (groups.rows.length === 0) {
           return (
             <Empty title="No calls in this range">
-              <p>Choose a longer range, or remove a filter.</p>
+              <p>
+                Choose a longer range or remove a filter, or send the first call from the{' '}
+                <a href="playground" data-page>
+                  playground
+                </a>
+                .
+              </p>
             </Empty>
           );
         }
@@ -409,6 +438,7 @@ function Result({ state: wanted, meta }: { state: ReturnType<typeof readState>; 
               <button type="button" onClick={save}>
                 Download CSV
               </button>
+              <Copy text={permanentLink(state)} label="Copy link" hint="A link to these dates, also tomorrow" />
               <button
                 type="button"
                 aria-expanded={all.value}
@@ -425,6 +455,16 @@ function Result({ state: wanted, meta }: { state: ReturnType<typeof readState>; 
       }}
     </Show>
   );
+}
+
+/** The address of what is shown: with its dates in place of a range that moves. */
+function permanentLink({ times: { start, end } }: ReturnType<typeof readState>): string {
+  const query = new URLSearchParams(route.value.query);
+  const isDays = start % DAY_MS === 0 && end % DAY_MS === 0;
+  query.set('range', 'custom');
+  query.set('from', isDays ? day(start) : iso(start));
+  query.set('to', isDays ? day(end - DAY_MS) : iso(end));
+  return `${home}usage?${query}`;
 }
 
 /** The value of a dimension, which leads to the usage of it alone. */
@@ -465,15 +505,12 @@ function Values({
     <section class="card scroll" tabIndex={0} aria-label={`Values by ${granularity}`}>
       <Table
         caption={`Values by ${granularity}`}
-        head={[
-          `${granularity.slice(0, 1).toUpperCase()}${granularity.slice(1)} (UTC)`,
-          ...series.map(({ name }) => `>${name}`),
-        ]}
+        head={[capital(granularity), ...series.map(({ name }) => `>${name}`)]}
       >
         {times.map((time, index) => (
           <tr key={time}>
             <th scope="row" class="number">
-              {time}
+              {momentText(time)}
             </th>
             {series.map(({ name, values, hrefs }) => {
               const amount = <Amount of={values[index] ?? null} metric={metric} />;
@@ -520,7 +557,7 @@ function Day({ label, name, value }: { label: string; name: string; value: strin
   return (
     <label class="labelled">
       <span>{label}</span>
-      <input type="date" value={value} onChange={(event) => setQuery({ [name]: event.currentTarget.value })} />
+      <input type="date" required value={value} onChange={(event) => setQuery({ [name]: event.currentTarget.value })} />
     </label>
   );
 }
@@ -543,14 +580,14 @@ function Usage({ meta }: { meta: AnalyticsMeta }) {
         {state.range === 'custom' && (
           <>
             <Day label="From (UTC)" name="from" value={day(state.times.start)} />
-            <Day label="To, included" name="to" value={day(state.times.end - DAY_MS)} />
+            <Day label="To, included" name="to" value={day(state.times.end - 1)} />
           </>
         )}
         <Select
           label="Step"
           name="step"
           value={state.granularity}
-          options={GRANULARITIES.map((name) => [name, `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`])}
+          options={state.steps.map((name) => [name, capital(name)])}
         />
         <label class="check">
           <input
