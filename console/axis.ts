@@ -3,6 +3,9 @@
 const LINES_MAX = 5;
 /** Labels along the times of a chart; on narrow screens every second one. */
 const LABELS_MAX = 8;
+/** Hours of a day, or minutes of an hour, between two labels. */
+const HOUR_STEPS = [1, 2, 3, 4, 6, 8, 12, 24];
+const MINUTE_STEPS = [1, 2, 5, 10, 15, 30, 60];
 const MONTHS = ['Jan', 'Feb', 'Mar', 'Apr', 'May', 'Jun', 'Jul', 'Aug', 'Sep', 'Oct', 'Nov', 'Dec'];
 
 /** Round values from zero to the first one that is not below `most`. */
@@ -17,7 +20,15 @@ export function axisOf(most: number): { top: number; ticks: number[] } {
 }
 
 /** The text of a round value, without zeros that say nothing. */
-export const tickText = (text: string): string => text.replace(/(\.\d*?)0+(?!\d)/, '$1').replace(/\.(?!\d)/, '');
+export const tickText = (text: string): string =>
+  text
+    .replace(/(\.\d*?)0+(?!\d)/, '$1')
+    .replace(/\.(?!\d)/, '')
+    .replace(/^0 .*/, '0');
+
+/** The minute of an hour, or the hour of a day. */
+const placeOf = (text: string, isMinutes: boolean): number =>
+  Number(isMinutes ? text.slice(14, 16) : text.slice(11, 13));
 
 /** The times that have a label, with it: the hour, with the day below it where that changes; the day; or the month. */
 export function placesOf(
@@ -25,11 +36,16 @@ export function placesOf(
   /** A time as `YYYY-MM-DD HH:MM`, in the zone that the person chose. */
   textOf: (time: string) => string,
 ): { index: number; text: string; isMinor: boolean }[] {
-  const step = Math.max(1, Math.ceil(times.length / LABELS_MAX));
+  const rough = Math.max(1, Math.ceil(times.length / LABELS_MAX));
+  const isMinutes = times.some((time) => time.includes('T') && time.slice(14, 16) !== '00');
+  const steps = !times[0]?.includes('T') ? [] : isMinutes ? MINUTE_STEPS : HOUR_STEPS;
+  const step = steps.find((one) => one >= rough) ?? (steps.length > 0 ? Math.ceil(rough / 24) * 24 : rough);
+  const first = steps.length === 0 ? 0 : times.findIndex((time) => placeOf(textOf(time), isMinutes) % step === 0);
+  const start = Math.max(0, first);
   const isMonthly = times.length > 1 && times.every((time) => /^\d{4}-\d\d-01$/.test(time));
   let day = '';
   return times.flatMap((time, index) => {
-    if (index % step !== 0) return [];
+    if (index < start || (index - start) % step !== 0) return [];
     const isHour = time.includes('T');
     const shown = isHour ? textOf(time) : time;
     const month = MONTHS[Number(shown.slice(5, 7)) - 1] ?? '';
@@ -38,6 +54,6 @@ export function placesOf(
     const isNew = date !== day;
     day = date;
     const text = isMonthly ? `${month} ${shown.slice(0, 4)}` : !isHour ? date : isNew ? `${hour}\n${date}` : hour;
-    return [{ index, text, isMinor: (index / step) % 2 === 1 }];
+    return [{ index, text, isMinor: ((index - start) / step) % 2 === 1 }];
   });
 }

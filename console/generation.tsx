@@ -150,8 +150,8 @@ function Routing({ of }: { of: NonNullable<Generation['routing']> }) {
         {of.hold !== null && (
           <>
             {' '}
-            <Money usd={of.hold.amount} /> {of.hold.budgets.length === 0 ? 'was' : 'of these limits was'} held until the
-            end of the call{of.hold.budgets.length > 0 && `: ${of.hold.budgets.join(', ')}`}.
+            Until the end of the call, <Money usd={of.hold.amount} /> was held
+            {of.hold.budgets.length > 0 && ` in these limits: ${of.hold.budgets.join(', ')}`}.
           </>
         )}
       </p>
@@ -433,10 +433,10 @@ function Whole({ of, names }: { of: Generation; names: Names }) {
         <Content of={kept} />
       )}
       <h3>Send it again</h3>
-      <p class="actions">
+      <p>
         <button type="button" disabled={replay.isRunning} onClick={replay.start}>
           Replay in the playground
-        </button>
+        </button>{' '}
         <small>With its messages, tools and schema, as far as they are kept. Images are not kept.</small>
       </p>
       {kept === undefined && (

@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals';
 import type { GenerationRow, GenerationSession } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { ago, count, milliseconds, time } from '../format.ts';
+import { ago, count, counted, milliseconds, time } from '../format.ts';
 import { GenerationPanel, outcomeTag } from '../generation.tsx';
-import { logsOf, Sum } from '../links.tsx';
+import { Link, logsOf, Sum } from '../links.tsx';
 import { Moment } from '../moment.tsx';
 import { useNames } from '../names.ts';
 import { go, route, setQuery } from '../state.ts';
@@ -202,7 +202,8 @@ function Timeline({ calls, names }: { calls: readonly GenerationRow[]; names: Re
                 </td>
                 <td data-label="Tokens" class="right number">
                   <span>
-                    {row.tokens_prompt ?? '–'} → {row.tokens_completion ?? '–'}
+                    {row.tokens_prompt == null ? '–' : count(row.tokens_prompt)} →{' '}
+                    {row.tokens_completion == null ? '–' : count(row.tokens_completion)}
                   </span>
                 </td>
                 <td data-label="Cost" class="right">
@@ -273,7 +274,7 @@ function OneSession({ id }: { id: string }) {
               {totals !== undefined && (
                 <p class="dim">
                   {totals.is_complete ? '' : 'The newest '}
-                  {count(totals.count)} call{totals.count === 1 ? '' : 's'},{' '}
+                  <Link href={logsOf({ session: id })}>{counted(totals.count, 'call')}</Link>,{' '}
                   <Sum usd={totals.total_cost} href={logsOf({ session: id })} />
                 </p>
               )}

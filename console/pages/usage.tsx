@@ -5,7 +5,7 @@ import type { AnalyticsMeta, AnalyticsQuery } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { Chart, SERIES_MAX, type Series } from '../chart.tsx';
 import { csvOf, download } from '../csv.ts';
-import { count, momentText, percent, usd } from '../format.ts';
+import { count, milliseconds, momentText, percent, usd } from '../format.ts';
 import { callsOf, Link } from '../links.tsx';
 import { go, route, setQuery } from '../state.ts';
 import { Copy, Empty, Heading, Show, Table, useLoaded } from '../ui.tsx';
@@ -112,7 +112,7 @@ function formatOf({ display_format }: Metric): (value: number | null) => string 
     if (value === null) return '–';
     if (display_format === 'currency') return usd(value);
     if (display_format === 'percent') return percent(value * 100);
-    if (display_format === 'latency') return value >= 10_000 ? `${(value / 1_000).toFixed(1)} s` : `${count(value)} ms`;
+    if (display_format === 'latency') return milliseconds(value);
     if (display_format === 'throughput') return `${value.toFixed(1)} tok/s`;
     return count(value);
   };

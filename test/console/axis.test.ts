@@ -19,7 +19,9 @@ test('round values have no zeros after the last digit that counts', () => {
     '$0.1500': '$0.15',
     '$1,500.00': '$1,500',
     '20.0 s': '20 s',
-    '0 ms': '0 ms',
+    '0 ms': '0',
+    '0 %': '0',
+    '0.0 tok/s': '0',
   };
   for (const [text, short] of Object.entries(texts)) expect(tickText(text)).toBe(short);
   expect(['100 %', '12.5 %', '1,000', '10.0 tok/s'].map(tickText)).toEqual(['100 %', '12.5 %', '1,000', '10 tok/s']);
@@ -34,7 +36,13 @@ test('dates along a chart are days, months, or hours with the day where it chang
   expect(texts(days)).toEqual(['Oct 30', 'Nov 3', 'Nov 7', 'Nov 11', 'Nov 15', 'Nov 19', 'Nov 23', 'Nov 27']);
   expect(texts(['2026-10-01', '2026-11-01'])).toEqual(['Oct 2026', 'Nov 2026']);
   const hours = Array.from({ length: 24 }, (_, index) => new Date(Date.UTC(2026, 10, 27, 20 + index)).toISOString());
-  expect(texts(hours).slice(0, 4)).toEqual(['20:00\nNov 27', '23:00', '02:00\nNov 28', '05:00']);
+  expect(texts(hours).slice(0, 3)).toEqual(['21:00\nNov 27', '00:00\nNov 28', '03:00']);
+  const week = Array.from({ length: 168 }, (_, index) => new Date(Date.UTC(2026, 10, 1, 5 + index)).toISOString());
+  expect(texts(week)).toEqual([2, 3, 4, 5, 6, 7, 8].map((day) => `00:00\nNov ${day}`));
+  const minutes = Array.from({ length: 60 }, (_, index) =>
+    new Date(Date.UTC(2026, 10, 27, 9, 3 + index)).toISOString(),
+  );
+  expect(texts(minutes)).toEqual(['09:10\nNov 27', '09:20', '09:30', '09:40', '09:50', '10:00']);
   expect(
     placesOf(days, utc)
       .map(({ isMinor }) => isMinor)
