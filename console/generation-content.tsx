@@ -3,7 +3,7 @@ import type { GenerationContent } from './api.gen.ts';
 import { Code } from './ui.tsx';
 
 /** The text of a message's content; parts without text as JSON. */
-export const textOf = (content: unknown): string => {
+const textOf = (content: unknown): string => {
   if (typeof content === 'string') return content;
   if (!Array.isArray(content)) return content === null || content === undefined ? '' : JSON.stringify(content, null, 2);
   return content

@@ -5,7 +5,7 @@ import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { BROWSER } from './browser.ts';
 import { startDemo } from './demo.ts';
 
-const LOADS = 15;
+const LOADS = 12;
 /** What a person does to a page, and what changes there with the answer. */
 const FILTERS = [
   ['logs', 'select', ['problems', 'completed', 'rescued', ''], '.log-bar p'],
