@@ -1,3 +1,8 @@
+import { type Signal, useSignal } from '@preact/signals';
+import type { ComponentChildren } from 'preact';
+import { axisOf, placesOf, tickText } from './axis.ts';
+import { momentText, time as timeText } from './format.ts';
+
 /** One line or stack of a chart; `null` where there is no value. */
 export interface Series {
   name: string;
@@ -26,7 +31,7 @@ function largest(times: readonly string[], series: readonly Series[], isStacked:
   return most;
 }
 
-function Bars({ times, series, most, format, onOpen }: ChartProps & { most: number }) {
+function Bars({ times, series, most, onOpen }: ChartProps & { most: number }) {
   const width = WIDTH / Math.max(1, times.length);
   const gap = Math.min(2, width * 0.2);
   return (
@@ -49,9 +54,7 @@ function Bars({ times, series, most, format, onOpen }: ChartProps & { most: numb
               y={top}
               width={Math.max(0.5, width - gap)}
               height={height}
-            >
-              <title>{`${time}, ${name}: ${format(value)}`}</title>
-            </rect>
+            />
           );
         });
       })}
@@ -59,7 +62,7 @@ function Bars({ times, series, most, format, onOpen }: ChartProps & { most: numb
   );
 }
 
-function Lines({ times, series, most, format }: ChartProps & { most: number }) {
+function Lines({ times, series, most }: ChartProps & { most: number }) {
   const step = WIDTH / Math.max(1, times.length);
   return (
     <>
@@ -67,7 +70,7 @@ function Lines({ times, series, most, format }: ChartProps & { most: number }) {
         const points = times.map((time, index) => {
           const value = values[index] ?? null;
           if (value === null) return undefined;
-          return { time, value, x: (index + 0.5) * step, y: HEIGHT - (most === 0 ? 0 : (value / most) * (HEIGHT - 8)) };
+          return { time, x: (index + 0.5) * step, y: HEIGHT - (most === 0 ? 0 : (value / most) * HEIGHT) };
         });
         // A gap where there is no value.
         let path = '';
@@ -81,9 +84,7 @@ function Lines({ times, series, most, format }: ChartProps & { most: number }) {
               (point) =>
                 point && (
                   // A line without length has round ends that stay round when the chart is stretched.
-                  <path key={point.time} class="point" d={`M${point.x} ${point.y}h0.01`}>
-                    <title>{`${point.time}, ${name}: ${format(point.value)}`}</title>
-                  </path>
+                  <path key={point.time} class="point" d={`M${point.x} ${point.y}h0.01`} />
                 ),
             )}
           </g>
@@ -104,32 +105,103 @@ interface ChartProps {
   onOpen?(href: string): void;
 }
 
+/** The values at the pointer, beside the bar or the points that it is on. */
+function Values({ at, times, series, isStacked, format }: ChartProps & { at: Signal<number | undefined> }) {
+  const index = at.value;
+  const time = index === undefined ? undefined : times[index];
+  if (index === undefined || time === undefined) return null;
+  const rows = series.flatMap(({ name, values }, place) => {
+    const value = values[index] ?? null;
+    return value === null ? [] : [{ name, value, place }];
+  });
+  const sum = rows.reduce((all, { value }) => all + value, 0);
+  const width = 100 / times.length;
+  const isRight = index >= times.length / 2;
+  const side = isRight ? { right: `${100 - width * index}%` } : { left: `${width * (index + 1)}%` };
+  return (
+    <>
+      <i class="plot-at" style={{ left: `${width * index}%`, width: `${width}%` }} />
+      <div class="plot-values" style={side}>
+        <strong>{momentText(time)}</strong>
+        {rows.length === 0 && <div class="dim">no calls</div>}
+        {rows.map(({ name, value, place }) => (
+          <div key={name}>
+            <i class={`s${place}`} /> <bdi>{name}</bdi> <span class="number">{format(value)}</span>
+          </div>
+        ))}
+        {isStacked && rows.length > 1 && (
+          <div class="total">
+            Together <span class="number">{format(sum)}</span>
+          </div>
+        )}
+      </div>
+    </>
+  );
+}
+
 /** A chart of values over time. A table beside it has the same numbers. */
 export function Chart(props: ChartProps) {
   const { times, series, isStacked, format, label } = props;
-  const most = largest(times, series, isStacked);
+  const at = useSignal<number | undefined>(undefined);
+  const { top, ticks } = axisOf(largest(times, series, isStacked));
+  const places = placesOf(times, (time) => timeText(time, false));
+  const share = (index: number) => `${((index + 0.5) / times.length) * 100}%`;
   return (
     <figure class="plot">
-      <p class="dim number">{format(most)}</p>
-      <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={label} preserveAspectRatio="none">
-        {[0, 0.5, 1].map((share) => (
-          <line key={share} x1="0" x2={WIDTH} y1={HEIGHT * share} y2={HEIGHT * share} class="grid" />
-        ))}
-        {isStacked ? <Bars {...props} most={most} /> : <Lines {...props} most={most} />}
-      </svg>
-      <figcaption>
-        <span class="number">{times[0]}</span>
-        <span class="number">{times.length > 1 ? times.at(-1) : ''}</span>
-      </figcaption>
-      {series.length > 1 && (
-        <ul class="legend">
-          {series.map(({ name }, at) => (
-            <li key={name}>
-              <i class={`s${at}`} /> <bdi>{name}</bdi>
-            </li>
+      <div class="plot-area">
+        <div class="plot-scale number" aria-hidden="true">
+          {ticks.map((tick) => (
+            <span key={tick} style={{ bottom: `${(tick / top) * 100}%` }}>
+              {tickText(format(tick))}
+            </span>
           ))}
-        </ul>
-      )}
+          {/* Makes the column as wide as the widest of its labels. */}
+          {ticks.map((tick) => (
+            <b key={tick}>{tickText(format(tick))}</b>
+          ))}
+        </div>
+        <div
+          class="plot-frame"
+          onPointerMove={(event) => {
+            const { left, width } = event.currentTarget.getBoundingClientRect();
+            const index = Math.floor(((event.clientX - left) / width) * times.length);
+            at.value = Math.min(times.length - 1, Math.max(0, index));
+          }}
+          onPointerLeave={() => {
+            at.value = undefined;
+          }}
+        >
+          <svg viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={label} preserveAspectRatio="none">
+            {ticks.map((tick) => {
+              const y = HEIGHT * (1 - tick / top);
+              return <line key={tick} x1="0" x2={WIDTH} y1={y} y2={y} class="grid" />;
+            })}
+            {isStacked ? <Bars {...props} most={top} /> : <Lines {...props} most={top} />}
+          </svg>
+          <Values {...props} at={at} />
+        </div>
+        <div
+          class={`plot-times number${places.some(({ text }) => text.includes('\n')) ? ' two' : ''}`}
+          aria-hidden="true"
+        >
+          {places.map(({ index, text, isMinor }) => (
+            <span key={index} class={isMinor ? 'minor' : undefined} style={{ left: share(index) }}>
+              {text}
+            </span>
+          ))}
+        </div>
+      </div>
+      {series.length > 1 && <Legend of={series} />}
     </figure>
   );
 }
+
+const Legend = ({ of }: { of: readonly Series[] }): ComponentChildren => (
+  <ul class="legend">
+    {of.map(({ name }, at) => (
+      <li key={name}>
+        <i class={`s${at}`} /> <bdi>{name}</bdi>
+      </li>
+    ))}
+  </ul>
+);

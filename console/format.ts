@@ -53,6 +53,9 @@ export function time(iso: string, hasZone = true): string {
   return `${day} ${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}`;
 }
 
+/** The beginning of a group of usage: a UTC day, or the time of an hour or a minute. */
+export const momentText = (of: string): string => (of.includes('T') ? time(of).replace(/:\d\d(?= UTC$|$)/, '') : of);
+
 /** How long ago a moment is. */
 export function ago(iso: string): string {
   const seconds = Math.max(0, (Date.now() - Date.parse(iso)) / 1000);

@@ -76,14 +76,21 @@ export function usageOfLogs(query: URLSearchParams): string {
 /** Filters of the logs that usage has no dimension for, or not the same values. */
 const ONLY_LOGS = ['requested', 'session', 'failure', 'endpoint', 'cost', 'latency'];
 
+/** The longest range that analytics sums. */
+const SUMMED_MS_MAX = 366 * 86_400_000;
+
 /** The usage of the filters in the address of the logs, if analytics can sum exactly these calls. */
 export function sumsOfLogs(query: URLSearchParams): AnalyticsQuery | undefined {
-  const [start, end] = [query.get('from'), query.get('to')].map((text) => Date.parse(text ?? ''));
-  const isHour = (moment: number | undefined) => moment !== undefined && moment % 3_600_000 === 0;
+  const start = Date.parse(query.get('from') ?? '');
+  const to = query.get('to');
+  // No call is admitted after the hour that runs.
+  const end = to === null ? Math.floor(Date.now() / 3_600_000 + 1) * 3_600_000 : Date.parse(to);
+  const isHour = (moment: number) => moment % 3_600_000 === 0;
   const result = query.get('result');
-  if (!isHour(start) || !isHour(end) || ONLY_LOGS.some((name) => query.get(name))) return undefined;
+  if (!isHour(start) || !isHour(end) || end - start > SUMMED_MS_MAX || ONLY_LOGS.some((name) => query.get(name)))
+    return undefined;
   if (result && !STATUSES.includes(result)) return undefined;
-  const iso = (moment = 0) => `${new Date(moment).toISOString().slice(0, 19)}Z`;
+  const iso = (moment: number) => `${new Date(moment).toISOString().slice(0, 19)}Z`;
   const filters: NonNullable<AnalyticsQuery['filters']> = [];
   for (const [field, name] of Object.entries(DIMENSIONS)) {
     const value = query.get(name);

@@ -8,6 +8,7 @@ const WORKSPACES_NAMED_MAX = 20;
 /** The names of keys, and of members for administrators; an id that has none is shown by its beginning. */
 export function useNames() {
   const hasUsers = isAdmin.value;
+  const { user_id, user_name } = session.value ?? {};
   const loaded = useLoaded(async (abort) => {
     const { data: workspaces } = await call('listWorkspaces', { query: { limit: WORKSPACES_NAMED_MAX } }, abort);
     const lists = workspaces.map(({ id }) =>
@@ -24,11 +25,10 @@ export function useNames() {
     user: new Map(
       (users.value?.data ?? []).map(({ id, email, first_name, last_name }) => [
         id,
-        email || [first_name, last_name].filter(Boolean).join(' ') || id.slice(0, 8),
+        email || [first_name, last_name].filter(Boolean).join(' ') || (id === user_id && user_name) || id.slice(0, 8),
       ]),
     ),
   };
-  const { user_id, user_name } = session.value ?? {};
   if (user_id !== undefined && user_name && !names.user.has(user_id)) names.user.set(user_id, user_name);
   const of = (kind: 'key' | 'user', id: string): string => names[kind].get(id) ?? `${id.slice(0, 12)}…`;
   return {

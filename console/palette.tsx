@@ -2,7 +2,7 @@ import { useSignal } from '@preact/signals';
 import { useEffect } from 'preact/hooks';
 import { call } from './api.ts';
 import { dayBefore } from './format.ts';
-import { usageOf } from './links.tsx';
+import { logsOf, usageOf } from './links.tsx';
 import { go, money, signOut, theme, zone } from './state.ts';
 import { Dialog, isPaletteOpen } from './ui.tsx';
 
@@ -78,14 +78,14 @@ export function Palette({ pages }: { pages: { path: string; title: string }[] })
       },
     },
     {
-      title: 'Times: UTC or local',
+      title: zone.value === 'UTC' ? 'Times: local' : 'Times: UTC',
       kind: 'Setting',
       run: () => {
         zone.value = zone.value === 'UTC' ? 'local' : 'UTC';
       },
     },
     {
-      title: 'Money: short or to the nano-dollar',
+      title: money.value === 'short' ? 'Money: to the nano-dollar' : 'Money: short',
       kind: 'Setting',
       run: () => {
         money.value = money.value === 'short' ? 'exact' : 'short';
@@ -94,7 +94,14 @@ export function Palette({ pages }: { pages: { path: string; title: string }[] })
     { title: 'Sign out', kind: 'Action', run: () => void signOut(false) },
     { title: 'Sign out everywhere', kind: 'Action', run: () => void signOut(true) },
   ];
-  const matching = [...entries.filter(({ title }) => title.toLowerCase().includes(needle)), ...models.value];
+  const words = needle.split(/\s+/);
+  const matching = [
+    ...entries.filter(({ title }) => words.every((word) => title.toLowerCase().includes(word))),
+    ...models.value,
+    ...(needle.startsWith('gen-')
+      ? [{ title: text.value.trim(), kind: 'Call', run: () => go(logsOf({ id: text.value.trim() })) }]
+      : []),
+  ];
   const chosen = Math.min(at.value, matching.length - 1);
   const close = () => {
     isPaletteOpen.value = false;
@@ -111,8 +118,11 @@ export function Palette({ pages }: { pages: { path: string; title: string }[] })
     else return;
     event.preventDefault();
   };
+  useEffect(() => {
+    document.getElementById(`palette-${chosen}`)?.scrollIntoView({ block: 'nearest' });
+  }, [chosen]);
   return (
-    <Dialog title="Go to" onClose={close}>
+    <Dialog title="Go to" isHigh onClose={close}>
       <input
         class="palette-input"
         type="text"
@@ -121,7 +131,7 @@ export function Palette({ pages }: { pages: { path: string; title: string }[] })
         aria-expanded="true"
         aria-controls="palette-list"
         aria-activedescendant={chosen < 0 ? undefined : `palette-${chosen}`}
-        placeholder="Page, action or model"
+        placeholder="Page, action, model or id of a call"
         autocomplete="off"
         autofocus
         value={text.value}

@@ -76,6 +76,9 @@ effect(() => {
 export const zone = choice('zone', ['UTC', 'local']);
 /** Whether money is shown to the nano-dollar. */
 export const money = choice('money', ['short', 'exact']);
+effect(() => {
+  document.documentElement.dataset['money'] = money.value;
+});
 
 export const session = signal<Session | undefined>(undefined);
 export const isAdmin = computed(() => session.value?.role === 'admin');

@@ -98,7 +98,7 @@ export function Money({ usd: amount }: { usd: number }) {
 }
 
 /** Copies a text and says so. */
-export function Copy({ text, label = 'Copy' }: { text: string; label?: string }) {
+export function Copy({ text, label = 'Copy', hint }: { text: string; label?: string; hint?: string }) {
   const copy = async () => {
     try {
       await navigator.clipboard.writeText(text);
@@ -108,7 +108,7 @@ export function Copy({ text, label = 'Copy' }: { text: string; label?: string })
     }
   };
   return (
-    <button type="button" class="small" onClick={() => void copy()}>
+    <button type="button" class={hint === undefined ? 'small' : undefined} title={hint} onClick={() => void copy()}>
       {label}
     </button>
   );
@@ -159,11 +159,17 @@ export function Dialog({
   onClose,
   children,
   isWide = false,
+  isHigh = false,
+  actions,
 }: {
   title: string;
   onClose(): void;
   children: ComponentChildren;
   isWide?: boolean;
+  /** At the top of the window: its height may change without moving it. */
+  isHigh?: boolean;
+  /** Beside the title. */
+  actions?: ComponentChildren;
 }) {
   const element = useRef<HTMLDialogElement>(null);
   // Before the next key press: what a person types right after opening belongs to the dialog.
@@ -175,9 +181,10 @@ export function Dialog({
     };
   }, []);
   return (
-    <dialog ref={element} class={isWide ? 'wide' : ''} aria-label={title} onClose={onClose}>
+    <dialog ref={element} class={isWide ? 'wide' : isHigh ? 'high' : ''} aria-label={title} onClose={onClose}>
       <header>
         <h2>{title}</h2>
+        {actions}
         <button type="button" class="quiet" aria-label="Close" onClick={() => element.current?.close()}>
           ✕
         </button>

@@ -20,6 +20,7 @@ const SORTS = {
   '': 'Name',
   newest: 'Newest',
   'pricing-low-to-high': 'Cheapest',
+  'pricing-high-to-low': 'Most expensive',
   'context-high-to-low': 'Longest context',
   'throughput-high-to-low': 'Fastest',
   'latency-low-to-high': 'Lowest latency',
@@ -27,18 +28,20 @@ const SORTS = {
 
 function Select({ label, name, options }: { label: string; name: string; options: Readonly<Record<string, string>> }) {
   return (
-    <select
-      aria-label={label}
-      value={route.value.query.get(name) ?? ''}
-      onChange={(event) => setQuery({ [name]: event.currentTarget.value, offset: undefined })}
-    >
-      {!('' in options) && <option value="">{label}</option>}
-      {Object.entries(options).map(([value, text]) => (
-        <option key={value} value={value}>
-          {text}
-        </option>
-      ))}
-    </select>
+    <label class="labelled">
+      <span>{label}</span>
+      <select
+        value={route.value.query.get(name) ?? ''}
+        onChange={(event) => setQuery({ [name]: event.currentTarget.value, offset: undefined })}
+      >
+        {!('' in options) && <option value="">All</option>}
+        {Object.entries(options).map(([value, text]) => (
+          <option key={value} value={value}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 
@@ -90,9 +93,14 @@ function List() {
     q: q === '' ? undefined : q,
     supported_parameters: query.get('with') ?? undefined,
     input_modalities: query.get('input') ?? undefined,
+    providers: query.get('provider') ?? undefined,
     sort: (query.get('sort') ?? undefined) as 'newest' | undefined,
     output_modalities: 'all',
   };
+  const providers = useLoaded(async (signal) => {
+    const { data } = await call('listProviders', {}, signal);
+    return Object.fromEntries(data.map(({ slug, name }) => [slug, name]));
+  });
   const filters = Object.fromEntries(Object.entries(parameters).filter(([, value]) => value !== undefined));
   const models = useLoaded(
     (signal) => call('listModels', { query: { ...filters, limit: PAGE, offset } }, signal),
@@ -102,17 +110,20 @@ function List() {
     <>
       <Heading title="Models" />
       <search class="filters">
-        <input
-          type="search"
-          aria-label="Search models"
-          placeholder="Search models"
-          value={text.value}
-          onInput={(event) => {
-            text.value = event.currentTarget.value;
-          }}
-        />
+        <label class="labelled search">
+          <span>Search models</span>
+          <input
+            type="search"
+            placeholder="Name or id"
+            value={text.value}
+            onInput={(event) => {
+              text.value = event.currentTarget.value;
+            }}
+          />
+        </label>
         <Select label="Supports" name="with" options={PARAMETERS} />
         <Select label="Reads" name="input" options={INPUTS} />
+        {providers.value && <Select label="Provider" name="provider" options={providers.value} />}
         <Select label="Order" name="sort" options={SORTS} />
       </search>
       <Chosen ids={chosen} />
@@ -125,7 +136,7 @@ function List() {
                 type="button"
                 onClick={() => {
                   text.value = '';
-                  setQuery({ q: '', with: '', input: '', offset: '' });
+                  setQuery({ q: '', with: '', input: '', provider: '', offset: '' });
                 }}
               >
                 Show all models

@@ -110,10 +110,12 @@ function ByModel({ of, from }: { of: readonly (readonly [string, Sums])[]; from:
             </a>
           </th>
           <td data-label="Requests" class="right number">
-            {count(requests)}
+            <Link href={callsOf([[MODEL, model]], { start: dayOf(from).start, end: dayOf(dayBefore(0)).end })}>
+              {count(requests)}
+            </Link>
           </td>
           <td data-label="Tokens" class="right number">
-            {count(tokens)}
+            <Link href={usageOf({ model, metric: 'tokens_total' }, { from })}>{count(tokens)}</Link>
           </td>
           <td data-label="Spent" class="right">
             <Sum usd={spent} href={usageOf({ model }, { from })} />
@@ -250,6 +252,7 @@ const STEP_PAGES: Record<string, [address: string, title: string]> = {
 function Checklist({ steps }: { steps: Setup['steps'] }) {
   const left = steps.filter(({ is_done }) => !is_done).length;
   if (left === 0) return null;
+  const next = steps.find(({ is_done }) => !is_done);
   return (
     <section class="card">
       <h2>
@@ -261,7 +264,7 @@ function Checklist({ steps }: { steps: Setup['steps'] }) {
       <ol class="steps">
         {steps.map(({ step, title, is_done, at, detail, command }) => (
           <li key={step} class={is_done ? 'done' : ''}>
-            <details open={false}>
+            <details open={step === next?.step}>
               <summary>
                 <span class="mark" aria-hidden="true">
                   {is_done ? '✓' : ''}
@@ -380,9 +383,13 @@ function Recent({ of, range }: { of: Row; range: ReturnType<typeof lastDay> }) {
   const href = (metric: string) => `usage?${new URLSearchParams({ metric, range: '24h', by: 'model' })}`;
   const both = (metric: string) => (
     <>
-      <Link href={href(`p50_${metric}`)}>{milliseconds(number(`p50_${metric}`))}</Link>
-      <span class="dim"> · </span>
-      <Link href={href(`p95_${metric}`)}>{milliseconds(number(`p95_${metric}`))}</Link>
+      <span class="line-part">
+        <Link href={href(`p50_${metric}`)}>{milliseconds(number(`p50_${metric}`))}</Link>
+        <span class="dim"> ·</span>
+      </span>{' '}
+      <span class="line-part">
+        <Link href={href(`p95_${metric}`)}>{milliseconds(number(`p95_${metric}`))}</Link>
+      </span>
     </>
   );
   return (
@@ -510,6 +517,14 @@ export default function Overview() {
                       <section class="card">
                         <h2>By model, last {DAYS} days</h2>
                         <ByModel of={models} from={dayBefore(DAYS)} />
+                        {models.length > MODELS_SHOWN && (
+                          <p class="dim">
+                            The largest {MODELS_SHOWN} of {count(models.length)}.{' '}
+                            <a href={usageOf({}, { from: dayBefore(DAYS) })} data-page>
+                              All models
+                            </a>
+                          </p>
+                        )}
                       </section>
                       {limits.length > 0 && endpoints}
                     </div>

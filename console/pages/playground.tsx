@@ -10,13 +10,13 @@ import {
   schemaFault,
   secret,
   shownBody,
-  system,
   toolsFault,
   turns,
 } from '../playground/draft.ts';
 import { Estimates } from '../playground/estimate.tsx';
 import { BoundedText, focusPrompt, kept } from '../playground/fields.tsx';
 import { type Image, imageFaults, readImages } from '../playground/images.ts';
+import { restore } from '../playground/restore.ts';
 import { clear, costOfTurns, isRunning, send, stop } from '../playground/run.ts';
 import { ModelNotes, Settings } from '../playground/settings.tsx';
 import { Images, TurnView } from '../playground/turn.tsx';
@@ -292,9 +292,7 @@ export default function Playground() {
   // A call to replay.
   useState(() => {
     const draft = takeDraft();
-    if (draft === undefined) return;
-    prompt.value = draft.prompt;
-    system.value = draft.system;
+    if (draft !== undefined) restore(draft);
   });
   return (
     <>

@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals';
 import type { GenerationRow, GenerationSession } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { ago, count, milliseconds, time } from '../format.ts';
+import { ago, count, counted, milliseconds, time } from '../format.ts';
 import { GenerationPanel, outcomeTag } from '../generation.tsx';
-import { logsOf, Sum } from '../links.tsx';
+import { Link, logsOf, Sum } from '../links.tsx';
 import { Moment } from '../moment.tsx';
 import { useNames } from '../names.ts';
 import { go, route, setQuery } from '../state.ts';
@@ -152,7 +152,7 @@ const FIELDS =
   'id,created_at,model,requested_model,provider_name,outcome,failures,latency,generation_time,total_cost,tokens_prompt,tokens_completion,api_key_hash';
 
 /** The calls of a session on a line of time, with the total so far. */
-function Timeline({ calls, keyName }: { calls: readonly GenerationRow[]; keyName(hash: string): string }) {
+function Timeline({ calls, names }: { calls: readonly GenerationRow[]; names: ReturnType<typeof useNames> }) {
   const opened = useSignal<string | undefined>(undefined);
   const start = Date.parse(calls[0]?.created_at ?? '');
   const endOf = (row: GenerationRow) => Date.parse(row.created_at ?? '') + (row.generation_time ?? row.latency ?? 0);
@@ -202,7 +202,8 @@ function Timeline({ calls, keyName }: { calls: readonly GenerationRow[]; keyName
                 </td>
                 <td data-label="Tokens" class="right number">
                   <span>
-                    {row.tokens_prompt ?? '–'} → {row.tokens_completion ?? '–'}
+                    {row.tokens_prompt == null ? '–' : count(row.tokens_prompt)} →{' '}
+                    {row.tokens_completion == null ? '–' : count(row.tokens_completion)}
                   </span>
                 </td>
                 <td data-label="Cost" class="right">
@@ -223,7 +224,7 @@ function Timeline({ calls, keyName }: { calls: readonly GenerationRow[]; keyName
       {opened.value !== undefined && (
         <GenerationPanel
           id={opened.value}
-          keyName={keyName}
+          names={names}
           onClose={() => {
             opened.value = undefined;
           }}
@@ -273,11 +274,11 @@ function OneSession({ id }: { id: string }) {
               {totals !== undefined && (
                 <p class="dim">
                   {totals.is_complete ? '' : 'The newest '}
-                  {count(totals.count)} call{totals.count === 1 ? '' : 's'},{' '}
+                  <Link href={logsOf({ session: id })}>{counted(totals.count, 'call')}</Link>,{' '}
                   <Sum usd={totals.total_cost} href={logsOf({ session: id })} />
                 </p>
               )}
-              <Timeline calls={calls} keyName={(hash) => names.of('key', hash)} />
+              <Timeline calls={calls} names={names} />
               {next !== null && (
                 <p>
                   <button type="button" disabled={load.isRunning} onClick={load.start}>

@@ -1,221 +1,42 @@
 import { useSignal } from '@preact/signals';
 import type { ComponentChildren } from 'preact';
-import type { AnalyticsMeta, AnalyticsQuery } from '../api.gen.ts';
+import { home } from '../address.ts';
+import type { AnalyticsMeta } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { Chart, SERIES_MAX, type Series } from '../chart.tsx';
+import { Chart, type Series } from '../chart.tsx';
 import { csvOf, download } from '../csv.ts';
-import { count, percent, usd } from '../format.ts';
-import { callsOf, Link } from '../links.tsx';
+import { count, momentText, usd } from '../format.ts';
+import { Link } from '../links.tsx';
 import { go, route, setQuery } from '../state.ts';
-import { Empty, Heading, Show, Table, useLoaded } from '../ui.tsx';
+import { Copy, Empty, Heading, Show, Table, useLoaded } from '../ui.tsx';
+import {
+  beforeOf,
+  callsIn,
+  capital,
+  DAY_MS,
+  day,
+  formatOf,
+  type Granularity,
+  iso,
+  keyOf,
+  load,
+  type Metric,
+  NAMES,
+  RANGES,
+  type Row,
+  readState,
+  seriesOf,
+  shortId,
+  timeName,
+  timesOf,
+} from '../usage-data.ts';
 
-type Row = Record<string, string | number | null>;
-type Metric = AnalyticsMeta['metrics'][number];
-type Granularity = 'hour' | 'day' | 'week' | 'month';
-
-const DAY_MS = 86_400_000;
-const HOUR_MS = 3_600_000;
-const GRANULARITIES: readonly Granularity[] = ['hour', 'day', 'week', 'month'];
 /** Rows of the tables; the file for download has all of them. */
 const TABLE_ROWS = 100;
-const NAMES: Record<string, string> = {
-  api_key_id: 'api_key_name',
-  user: 'user_email',
-  workspace: 'workspace_name',
-  guardrail: 'guardrail_name',
-};
-
-const RANGES = {
-  '24h': 'Last 24 hours',
-  '7d': 'Last 7 days',
-  '30d': 'Last 30 days',
-  '90d': 'Last 90 days',
-  '365d': 'Last 365 days',
-  custom: 'Days …',
-} as const;
-type RangeName = keyof typeof RANGES;
-const LENGTHS: Record<Exclude<RangeName, 'custom'>, number> = { '24h': 1, '7d': 7, '30d': 30, '90d': 90, '365d': 365 };
-
-interface Range {
-  start: number;
-  end: number;
-}
-
-const iso = (moment: number) => `${new Date(moment).toISOString().slice(0, 19)}Z`;
-const day = (moment: number) => new Date(moment).toISOString().slice(0, 10);
-
-/** The parameters of the address, with defaults for missing ones. */
-function readState(query: URLSearchParams, meta: AnalyticsMeta) {
-  const one = <T extends string>(name: string, values: readonly T[], fallback: T): T => {
-    const value = query.get(name) as T;
-    return values.includes(value) ? value : fallback;
-  };
-  const dimensions = meta.dimensions.map(({ name }) => name);
-  const range = one('range', Object.keys(RANGES) as RangeName[], '30d');
-  const metric = one(
-    'metric',
-    meta.metrics.map(({ name }) => name),
-    'credits_usage',
-  );
-  const by = one('by', [...dimensions, 'none'], 'model');
-  const second = one('by2', [...dimensions, ''], '');
-  const tomorrow = Math.floor(Date.now() / DAY_MS + 1) * DAY_MS;
-  const from = Date.parse(query.get('from') ?? '');
-  const to = Date.parse(query.get('to') ?? '');
-  const end =
-    range === 'custom'
-      ? Number.isNaN(to)
-        ? tomorrow
-        : to + DAY_MS
-      : range === '24h'
-        ? Math.ceil(Date.now() / HOUR_MS) * HOUR_MS
-        : tomorrow;
-  const start = range === 'custom' ? (Number.isNaN(from) ? end - 7 * DAY_MS : from) : end - LENGTHS[range] * DAY_MS;
-  return {
-    range,
-    times: { start, end } satisfies Range,
-    metric: meta.metrics.find(({ name }) => name === metric),
-    by: [...new Set([by, second].filter((name) => name !== 'none' && name !== ''))],
-    first: by,
-    second,
-    granularity: one('step', GRANULARITIES, range === '24h' ? 'hour' : range === '365d' ? 'week' : 'day'),
-    compares: query.get('compare') === 'on',
-    filters: dimensions.flatMap((name) => {
-      const value = query.get(name);
-      return value === null ? [] : [{ name, value }];
-    }),
-  };
-}
-
-function formatOf({ display_format }: Metric): (value: number | null) => string {
-  return (value) => {
-    if (value === null) return '–';
-    if (display_format === 'currency') return usd(value);
-    if (display_format === 'percent') return percent(value * 100);
-    if (display_format === 'latency') return value >= 10_000 ? `${(value / 1_000).toFixed(1)} s` : `${count(value)} ms`;
-    if (display_format === 'throughput') return `${value.toFixed(1)} tok/s`;
-    return count(value);
-  };
-}
-
 /** A value of a metric; the exact amount of money is in its title. */
 function Amount({ of, metric }: { of: number | null; metric: Metric }): ComponentChildren {
   const text = formatOf(metric)(of);
   return metric.display_format === 'currency' && of !== null ? <span title={usd(of, true)}>{text}</span> : text;
-}
-
-/** The name of a group, from its row. */
-function groupName(row: Row, by: readonly string[]): string {
-  if (by.length === 0) return 'All';
-  return by.map((name) => String(row[NAMES[name] ?? name] ?? shortId(row[name] ?? null))).join(' · ');
-}
-
-const shortId = (value: string | number | null) => {
-  if (value === null) return '(none)';
-  const text = String(value);
-  return /^[0-9a-f-]{32,}$/.test(text) ? `${text.slice(0, 8)}…` : text;
-};
-
-const keyOf = (row: Row, by: readonly string[]) => JSON.stringify(by.map((name) => row[name]));
-
-/** The beginnings of the groups of a range. */
-function timesOf({ start, end }: Range, granularity: Granularity): string[] {
-  const times: string[] = [];
-  for (let at = start; at < end; ) {
-    const date = new Date(at);
-    if (granularity === 'hour') times.push(iso(at));
-    else if (granularity === 'day') times.push(day(at));
-    else if (granularity === 'month') times.push(`${day(at).slice(0, 7)}-01`);
-    else times.push(day(at - ((date.getUTCDay() + 6) % 7) * DAY_MS));
-    if (granularity === 'hour') at += HOUR_MS;
-    else if (granularity === 'month') at = Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
-    else if (granularity === 'day') at = (Math.floor(at / DAY_MS) + 1) * DAY_MS;
-    else at = Date.parse(times.at(-1) ?? '') + 7 * DAY_MS;
-  }
-  return times;
-}
-
-/** The range of the same length before. */
-const beforeOf = ({ start, end }: Range): Range => ({ start: start - (end - start), end: start });
-
-const timeName = (granularity: Granularity) => `${granularity === 'hour' ? 'created_at' : 'date'}__${granularity}`;
-
-async function ask(
-  query: AnalyticsQuery,
-  signal: AbortSignal,
-): Promise<{ rows: Row[]; truncated: boolean; warnings: string[] }> {
-  const { data } = await call('queryAnalytics', { body: query }, signal);
-  return { rows: data.data as Row[], truncated: data.metadata.truncated, warnings: data.warnings ?? [] };
-}
-
-function load(state: ReturnType<typeof readState>, signal: AbortSignal) {
-  const { metric, by, granularity, times, filters } = state;
-  const query = (range: Range, more: Partial<AnalyticsQuery>): AnalyticsQuery => ({
-    metrics: [metric?.name ?? 'credits_usage'] as AnalyticsQuery['metrics'],
-    time_range: { start: iso(range.start), end: iso(range.end) },
-    filters: filters.map(({ name, value }) => ({ field: name, operator: 'eq' as const, value })),
-    limit: 10_000,
-    ...more,
-  });
-  const dimensions = by as NonNullable<AnalyticsQuery['dimensions']>;
-  const before = beforeOf(times);
-  const none = Promise.resolve({ rows: [] as Row[], truncated: false, warnings: [] as string[] });
-  return Promise.all([
-    ask(query(times, { dimensions, granularity }), signal),
-    ask(query(times, { dimensions }), signal),
-    ask(query(times, {}), signal),
-    state.compares ? ask(query(before, { dimensions }), signal) : none,
-    state.compares ? ask(query(before, {}), signal) : none,
-  ]);
-}
-
-/** The time after that of a group. */
-function endOf(start: number, granularity: Granularity): number {
-  const date = new Date(start);
-  if (granularity === 'hour') return start + HOUR_MS;
-  if (granularity === 'month') return Date.UTC(date.getUTCFullYear(), date.getUTCMonth() + 1, 1);
-  return start + (granularity === 'day' ? 1 : 7) * DAY_MS;
-}
-
-/** The calls of a group, in the whole range or in one of its times. */
-function callsIn(state: ReturnType<typeof readState>, row: Row, time?: string): string {
-  const { times, by, filters, granularity, metric } = state;
-  const start = time === undefined ? times.start : Math.max(times.start, Date.parse(time));
-  const end = time === undefined ? times.end : Math.min(times.end, endOf(Date.parse(time), granularity));
-  const values = [
-    ...filters.filter(({ name }) => !by.includes(name)).map(({ name, value }) => [name, value] as const),
-    ...by.map((name) => [name, row[name] ?? null] as const),
-  ];
-  return callsOf(values, { start: iso(start), end: iso(end) }, metric?.name);
-}
-
-/** The largest groups as series, the others as one where they can be added. */
-function seriesOf(rows: Row[], groups: Row[], state: ReturnType<typeof readState>, times: string[]): Series[] {
-  const { by, metric, granularity } = state;
-  const name = metric?.name ?? '';
-  const places = new Map(times.map((time, index) => [time, index]));
-  const shown = groups.slice(0, groups.length > SERIES_MAX ? SERIES_MAX - 1 : SERIES_MAX);
-  const series = new Map(
-    shown.map((row) => [
-      keyOf(row, by),
-      {
-        name: groupName(row, by),
-        values: times.map((): number | null => null),
-        hrefs: times.map((time) => callsIn(state, row, time)),
-      },
-    ]),
-  );
-  const others: Series = { name: 'All others', values: times.map(() => null) };
-  for (const row of rows) {
-    const index = places.get(String(row[timeName(granularity)]));
-    const value = row[name];
-    if (index === undefined || typeof value !== 'number') continue;
-    const own = series.get(keyOf(row, by));
-    if (own !== undefined) own.values[index] = value;
-    else others.values[index] = (others.values[index] ?? 0) + value;
-  }
-  const hasOthers = metric?.is_rate === false && groups.length > shown.length;
-  return [...series.values(), ...(hasOthers ? [others] : [])];
 }
 
 /** The change since the period before: as an amount, if values can be subtracted, and as a share. */
@@ -277,7 +98,13 @@ function Result({ state: wanted, meta }: { state: ReturnType<typeof readState>; 
         if (groups.rows.length === 0) {
           return (
             <Empty title="No calls in this range">
-              <p>Choose a longer range, or remove a filter.</p>
+              <p>
+                Choose a longer range or remove a filter, or send the first call from the{' '}
+                <a href="playground" data-page>
+                  playground
+                </a>
+                .
+              </p>
             </Empty>
           );
         }
@@ -409,6 +236,7 @@ function Result({ state: wanted, meta }: { state: ReturnType<typeof readState>; 
               <button type="button" onClick={save}>
                 Download CSV
               </button>
+              <Copy text={permanentLink(state)} label="Copy link" hint="A link to these dates, also tomorrow" />
               <button
                 type="button"
                 aria-expanded={all.value}
@@ -425,6 +253,16 @@ function Result({ state: wanted, meta }: { state: ReturnType<typeof readState>; 
       }}
     </Show>
   );
+}
+
+/** The address of what is shown: with its dates in place of a range that moves. */
+function permanentLink({ times: { start, end } }: ReturnType<typeof readState>): string {
+  const query = new URLSearchParams(route.value.query);
+  const isDays = start % DAY_MS === 0 && end % DAY_MS === 0;
+  query.set('range', 'custom');
+  query.set('from', isDays ? day(start) : iso(start));
+  query.set('to', isDays ? day(end - DAY_MS) : iso(end));
+  return `${home}usage?${query}`;
 }
 
 /** The value of a dimension, which leads to the usage of it alone. */
@@ -465,15 +303,12 @@ function Values({
     <section class="card scroll" tabIndex={0} aria-label={`Values by ${granularity}`}>
       <Table
         caption={`Values by ${granularity}`}
-        head={[
-          `${granularity.slice(0, 1).toUpperCase()}${granularity.slice(1)} (UTC)`,
-          ...series.map(({ name }) => `>${name}`),
-        ]}
+        head={[capital(granularity), ...series.map(({ name }) => `>${name}`)]}
       >
         {times.map((time, index) => (
           <tr key={time}>
             <th scope="row" class="number">
-              {time}
+              {momentText(time)}
             </th>
             {series.map(({ name, values, hrefs }) => {
               const amount = <Amount of={values[index] ?? null} metric={metric} />;
@@ -520,7 +355,7 @@ function Day({ label, name, value }: { label: string; name: string; value: strin
   return (
     <label class="labelled">
       <span>{label}</span>
-      <input type="date" value={value} onChange={(event) => setQuery({ [name]: event.currentTarget.value })} />
+      <input type="date" required value={value} onChange={(event) => setQuery({ [name]: event.currentTarget.value })} />
     </label>
   );
 }
@@ -543,14 +378,14 @@ function Usage({ meta }: { meta: AnalyticsMeta }) {
         {state.range === 'custom' && (
           <>
             <Day label="From (UTC)" name="from" value={day(state.times.start)} />
-            <Day label="To, included" name="to" value={day(state.times.end - DAY_MS)} />
+            <Day label="To, included" name="to" value={day(state.times.end - 1)} />
           </>
         )}
         <Select
           label="Step"
           name="step"
           value={state.granularity}
-          options={GRANULARITIES.map((name) => [name, `${name.slice(0, 1).toUpperCase()}${name.slice(1)}`])}
+          options={state.steps.map((name) => [name, capital(name)])}
         />
         <label class="check">
           <input

@@ -16,6 +16,11 @@ import {
 } from './draft.ts';
 
 let lastTurn = 0;
+/** The id of a new turn. */
+export const nextTurnId = (): number => {
+  lastTurn += 1;
+  return lastTurn;
+};
 
 /** The cost of an answer at the organization's own account at the provider. */
 export const ownCostOf = ({ cost_details }: Usage): number => cost_details?.upstream_inference_cost ?? 0;
@@ -73,9 +78,8 @@ function next(turn: Turn, cell: Cell): void {
 }
 
 function begin(text: string, files: Turn['images'], models: readonly string[]): void {
-  lastTurn += 1;
   const cells = models.map((model): Cell => ({ model, steps: signal<Step[]>([]) }));
-  const turn: Turn = { id: lastTurn, text, images: files, cells };
+  const turn: Turn = { id: nextTurnId(), text, images: files, cells };
   turns.value = [...turns.value, turn];
   for (const cell of cells) next(turn, cell);
 }

@@ -155,7 +155,7 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', SLOW, (
       const [download] = await Promise.all([page.waitForEvent('download'), press()]);
       return readFile(await download.path(), 'utf8');
     };
-    const csv = await saved(() => page.getByRole('link', { name: 'CSV' }).click());
+    const csv = await saved(() => page.getByRole('button', { name: 'CSV' }).click());
     expect(csv.trim().split('\r\n')).toHaveLength(6);
     expect(csv).toMatch(/^id,created_at,app,total_cost\r\n/);
     const json = JSON.parse(await saved(() => page.getByRole('button', { name: 'JSON' }).click())) as { app: string }[];
@@ -163,6 +163,119 @@ describe.skipIf(BROWSER === undefined)('logs and sessions in a browser', SLOW, (
     expect(Object.keys(json[0] ?? {})).toEqual(['id', 'created_at', 'app', 'total_cost']);
     await page.reload();
     await page.getByText('5 calls').waitFor();
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('older calls follow on the first visit as well, the file has the rows that are shown, and the panel moves along them', async () => {
+    const { page, faults } = await open.visit();
+    // Pages of four calls in place of fifty.
+    await page.route(
+      (url) => url.pathname.endsWith('/api/v1/generations'),
+      (one) => one.continue({ url: one.request().url().replace('limit=50', 'limit=4') }),
+    );
+    await arrive(page, `${open.gateway.url}/logs?columns=app,model`);
+    const rows = page.locator('main tbody tr');
+    const older = page.getByRole('button', { name: 'Older calls' });
+    await expect.poll(() => rows.count()).toBe(4);
+    expect(await page.getByRole('link', { name: 'All as CSV' }).getAttribute('href')).toContain('format=csv');
+    await older.click();
+    await expect.poll(() => rows.count()).toBe(8);
+    const times = await rows.locator('th').allTextContents();
+    const [download] = await Promise.all([
+      page.waitForEvent('download'),
+      page.getByRole('button', { name: 'CSV', exact: true }).click(),
+    ]);
+    const lines = (await readFile(await download.path(), 'utf8')).trim().split('\r\n').slice(1);
+    expect(lines.map((line) => line.split(',')[1]?.slice(0, 19).replace('T', ' '))).toEqual(times);
+    // Anywhere in a row, beside its links.
+    await rows.nth(6).locator('td').nth(1).click();
+    const dialog = page.getByRole('dialog', { name: 'Call' });
+    const idOf = () => new URL(page.url()).searchParams.get('id');
+    const opened = idOf();
+    await dialog.getByText(opened ?? '', { exact: true }).waitFor();
+    await dialog.getByRole('button', { name: 'Newer' }).click();
+    await expect.poll(idOf).not.toBe(opened);
+    await dialog.getByText(idOf() ?? '', { exact: true }).waitFor();
+    await dialog.getByRole('button', { name: 'Older' }).click();
+    await expect.poll(idOf).toBe(opened);
+    await page.keyboard.press('Escape');
+    await dialog.waitFor({ state: 'detached' });
+    await expect.poll(idOf).toBe(null);
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('a range of time is one press, models are offered, and columns close with Escape', async () => {
+    const { page, faults } = await open.visit();
+    await arrive(page, `${open.gateway.url}/logs`);
+    const sum = await page.locator('.log-bar p').textContent();
+    await page.getByRole('button', { name: 'Today', exact: true }).click();
+    await expect.poll(() => new URL(page.url()).searchParams.get('from')).toMatch(/T00:00:00.000Z$/);
+    expect(await page.getByRole('button', { name: 'Today', exact: true }).getAttribute('aria-pressed')).toBe('true');
+    await loaded(page);
+    await expect.poll(() => page.locator('.log-bar p').textContent()).toBe(sum);
+    await page.getByRole('button', { name: 'Yesterday' }).click();
+    await page.getByText('No call matches').waitFor();
+    await page.getByRole('button', { name: 'Any time' }).click();
+    const model = page.getByLabel('Model served');
+    await model.focus();
+    await page.keyboard.type('story');
+    const offered = () =>
+      page.locator('datalist option').evaluateAll((all: { value: string }[]) => all.map(({ value }) => value));
+    await expect.poll(offered).toContain('sandbox/story');
+    await page.locator('.columns > summary').click();
+    await page.getByLabel('Own account').check();
+    await page.getByRole('columnheader', { name: 'Own account' }).waitFor();
+    await page.keyboard.press('Escape');
+    await expect.poll(() => page.getByLabel('Own account').isVisible()).toBe(false);
+    expect(faults).toEqual([]);
+    await page.context().close();
+  });
+
+  test('a kept conversation with tools is sent again as it was, from the panel', async () => {
+    const { page, faults } = await open.visit();
+    const tool = { type: 'function', function: { name: 'weather', parameters: { type: 'object' } } };
+    const format = { type: 'json_schema', json_schema: { name: 'answer', schema: { type: 'object' } } };
+    const called = { id: 'c1', type: 'function', function: { name: 'weather', arguments: '{"city":"Velm"}' } };
+    const body = {
+      model: 'sandbox/echo',
+      tools: [tool],
+      tool_choice: 'none',
+      response_format: format,
+      messages: [
+        { role: 'system', content: 'Be brief.' },
+        { role: 'user', content: 'How is the weather?' },
+        { role: 'assistant', content: null, tool_calls: [called] },
+        { role: 'tool', tool_call_id: 'c1', content: 'snow' },
+        { role: 'assistant', content: 'It snows.' },
+        { role: 'user', content: 'And tomorrow?' },
+      ],
+    };
+    const answer = await open.gateway.call('POST', '/chat/completions', body);
+    await answer.text();
+    const id = answer.headers.get('x-generation-id');
+    await open.recorded(id);
+    await arrive(page, `${open.gateway.url}/logs?id=${id}`);
+    const dialog = page.getByRole('dialog', { name: 'Call' });
+    await dialog.getByRole('button', { name: 'Show prompt and answer' }).click();
+    await dialog.locator('.message').first().waitFor();
+    await expect
+      .poll(() => dialog.getByRole('group', { name: 'Request: curl' }).textContent())
+      .toContain('"json_schema"');
+    await dialog.getByRole('button', { name: 'Replay in the playground' }).click();
+    await page.getByRole('heading', { name: 'Playground' }).waitFor();
+    expect(await page.getByLabel('Prompt', { exact: true }).inputValue()).toBe('And tomorrow?');
+    await page.getByText('It snows.').waitFor();
+    await page.getByRole('button', { name: 'Code' }).click();
+    const code = await page.getByRole('group', { name: 'Request: curl' }).textContent();
+    const sent = JSON.parse(code?.slice(code.indexOf("'{") + 1, -1) ?? '') as typeof body;
+    expect(sent.messages.map(({ role, content }) => [role, content ?? ''])).toEqual(
+      body.messages.map(({ role, content }) => [role, content ?? '']),
+    );
+    expect(sent.tools).toEqual([tool]);
+    expect(sent.tool_choice).toBe('none');
+    expect(sent.response_format).toEqual(format);
     expect(faults).toEqual([]);
     await page.context().close();
   });

@@ -257,7 +257,9 @@ describe.skipIf(BROWSER === undefined)('sums on pages', SLOW, () => {
         if (new URLSearchParams(href.split('?')[1]).get('metric')?.includes('_latency') === true) continue;
         if (new URLSearchParams(href.split('?')[1]).get('metric')?.includes('_ttft') === true) continue;
         await page.locator('dl.figures dd, .empty').first().waitFor();
-        behind.set(href, { total: (await total.count()) === 0 ? '0' : ((await total.getAttribute('title')) ?? '') });
+        const figure = page.locator('dl.figures dd').first();
+        const text = (await figure.count()) === 0 ? '0' : ((await figure.textContent()) ?? '');
+        behind.set(href, { total: (await total.count()) === 0 ? text : ((await total.getAttribute('title')) ?? '') });
       }
     }
     const differences: unknown[] = [];
@@ -265,13 +267,15 @@ describe.skipIf(BROWSER === undefined)('sums on pages', SLOW, () => {
     for (const { page: path, text, title, href } of links) {
       const target = behind.get(href);
       if (target === undefined) continue;
-      const metric =
-        new URLSearchParams(path.split('?')[1]).get('metric') ?? (title === null ? 'request_count' : 'credits_usage');
+      const metricOf = (address: string) => new URLSearchParams(address.split('?')[1]).get('metric');
+      const metric = metricOf(path) ?? metricOf(href) ?? (title === null ? 'request_count' : 'credits_usage');
       const shown = title === null ? Number(text.replaceAll(',', '')) : nanoOf(title);
       const counted =
         target.total === undefined
           ? (target.rows ?? []).reduce((sum, row) => sum + (ADDED[metric] ?? (() => 0))(row), 0)
-          : nanoOf(target.total);
+          : MONEY.includes(metric)
+            ? nanoOf(target.total)
+            : Number(target.total.replaceAll(',', ''));
       if (text === '–') continue;
       compared += 1;
       if (MONEY.includes(metric) !== (title !== null) || shown !== counted)
