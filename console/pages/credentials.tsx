@@ -173,7 +173,8 @@ function Edit({
     const settings = { name: name.value.trim() || null, allow_shared_fallback: shares.value };
     const secret = key.value === '' ? {} : { key: key.value };
     if (of === undefined) {
-      const where = workspace.value === '' ? {} : { workspace_id: workspace.value };
+      const id = workspace.value || workspaces.value?.data[0]?.id;
+      const where = id === undefined ? {} : { workspace_id: id };
       await call('createByok', { body: { provider: provider.value, key: key.value, ...where, ...settings } });
     } else await call('updateByok', { path: { id: of.id }, body: { ...secret, ...settings } });
     key.value = '';
@@ -206,8 +207,8 @@ function Edit({
                   workspace.value = event.currentTarget.value;
                 }}
               >
-                {(workspaces.value?.data ?? []).map(({ id, name: title }, index) => (
-                  <option key={id} value={index === 0 ? '' : id}>
+                {(workspaces.value?.data ?? []).map(({ id, name: title }) => (
+                  <option key={id} value={id}>
                     {title}
                   </option>
                 ))}

@@ -5,7 +5,7 @@ import { count, time } from '../format.ts';
 import { BUILTINS, EditGuardrail } from '../guardrail-editor.tsx';
 import { TestBench } from '../guardrail-test.tsx';
 import { KeySelect, loadKeys, OFFERED_MAX, personName, useWorkspace, WorkspaceSelect } from '../pickers.tsx';
-import { route, say, setQuery } from '../state.ts';
+import { isAdmin, route, say, setQuery } from '../state.ts';
 import { Confirm, Dialog, Empty, Field, Heading, Money, Pager, Show, Table, useAction, useLoaded } from '../ui.tsx';
 
 const PAGE = 25;
@@ -471,11 +471,13 @@ function List({ workspaces }: { workspaces: Workspace[] }) {
             onChoose={(next) => workspace.choose(next, { offset: undefined })}
           />
         )}
-        <button type="button" class="primary" onClick={create}>
-          Create guardrail
-        </button>
+        {isAdmin.value && (
+          <button type="button" class="primary" onClick={create}>
+            Create guardrail
+          </button>
+        )}
       </Heading>
-      <Show of={list}>
+      <Show of={id === undefined ? { ...workspace.loaded, value: undefined } : list}>
         {({ data, total_count }) =>
           data.length === 0 && offset === 0 ? (
             <Empty title="No guardrail in this workspace">
@@ -541,9 +543,14 @@ function List({ workspaces }: { workspaces: Workspace[] }) {
 export default function Guardrails() {
   const id = route.value.query.get('id');
   const workspaces = useLoaded((signal) => call('listWorkspaces', { query: { limit: OFFERED_MAX } }, signal));
-  return (
-    <Show of={workspaces}>
-      {({ data }) => (id === null ? <List workspaces={data} /> : <One key={id} id={id} workspaces={data} />)}
-    </Show>
-  );
+  const all = workspaces.value?.data;
+  if (all === undefined) {
+    return (
+      <>
+        <Heading title="Guardrails" />
+        <Show of={workspaces}>{() => null}</Show>
+      </>
+    );
+  }
+  return id === null ? <List workspaces={all} /> : <One key={id} id={id} workspaces={all} />;
 }

@@ -81,8 +81,7 @@ function List() {
           Create key
         </button>
       </Heading>
-      {workspace.loaded.error !== undefined && <Show of={workspace.loaded}>{() => null}</Show>}
-      <Show of={keys}>
+      <Show of={id === undefined ? { ...workspace.loaded, value: undefined } : keys}>
         {({ data, limits }) =>
           data.length === 0 && offset === 0 ? (
             <Empty title={all.length > 1 ? 'No key in this workspace' : 'No key yet'}>
