@@ -55,7 +55,7 @@ export function WorkspaceBudgets({ of }: { of: Workspace }) {
           data.length === 0 ? (
             <p class="dim">No budget: only the limits of keys and credits bound its spending.</p>
           ) : (
-            <ul class="rows limits">
+            <ul class="rows">
               {data.map((budget) => (
                 <li key={budget.reset_interval}>
                   <LimitBar of={budget} href={limitHref(budget)} />
