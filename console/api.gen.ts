@@ -108,6 +108,8 @@ export type ProviderPreferences = { "order"?: (string)[] | null; "only"?: (strin
 
 export type PublicEndpoint = { "name": string; "model_id": string; "model_name": string; "context_length": number; "pricing": Pricing; "provider_name": string; "tag": string; "quantization": "int4" | "int8" | "fp4" | "fp6" | "fp8" | "fp16" | "bf16" | "fp32" | "unknown"; "max_completion_tokens": number | null; "max_prompt_tokens": number | null; "supported_parameters": ("temperature" | "top_p" | "top_k" | "min_p" | "top_a" | "frequency_penalty" | "presence_penalty" | "repetition_penalty" | "max_tokens" | "max_completion_tokens" | "logit_bias" | "logprobs" | "top_logprobs" | "seed" | "response_format" | "structured_outputs" | "stop" | "tools" | "tool_choice" | "parallel_tool_calls" | "include_reasoning" | "reasoning" | "reasoning_effort" | "web_search_options" | "verbosity")[]; "supports_implicit_caching": boolean; "supports_tool_choice": { "auto": boolean; "none": boolean; "required": boolean; "function": boolean; }; "native_tools": Record<string, unknown>; "service_tier": string | null; "supports_diarization": boolean; "supports_voice_cloning": boolean; "status"?: "0" | "-1" | "-2" | "-3" | "-5" | "-10" | number; "latency_last_30m": { "p50": number; "p75": number; "p90": number; "p99": number; } | null; "throughput_last_30m": { "p50": number; "p75": number; "p90": number; "p99": number; } | null; "samples_last_30m": number | null; "uptime_last_5m": number | null; "uptime_last_30m": number | null; "uptime_last_1d": number | null; };
 
+export type RemovedMember = { "deleted": true; "keys_disabled": number; "keys_handed_over": number; "sessions_ended": number; };
+
 export type RetentionStatus = { "kind": "generations" | "audit" | "closed_windows"; "days": number | null; "deleted": number; "deleted_before": string | null; "ended_at": string | null; };
 
 export type RetrievedModel = { "id": string; "canonical_slug": string; "name": string; "description"?: string; "created": number; "context_length": number | null; "expiration_date": string | null; "knowledge_cutoff": string | null; "model_hub_id": string | null; "architecture": { "input_modalities": ("text" | "image" | "file" | "audio" | "video")[]; "output_modalities": ("text" | "image" | "embeddings" | "audio" | "video" | "rerank" | "speech" | "transcription")[]; "modality": string | null; "instruct_type": string | null; "tokenizer": "Router" | "Media" | "Other" | "GPT" | "Claude" | "Gemini" | "Gemma" | "Grok" | "Cohere" | "Nova" | "Qwen" | "Yi" | "DeepSeek" | "Mistral" | "Llama2" | "Llama3" | "Llama4" | "PaLM" | "RWKV" | "Qwen3"; }; "pricing": Pricing; "top_provider": { "is_moderated": boolean; "context_length": number | null; "max_completion_tokens": number | null; }; "per_request_limits": { "prompt_tokens": number; "completion_tokens": number; } | null; "supported_parameters": ("temperature" | "top_p" | "top_k" | "min_p" | "top_a" | "frequency_penalty" | "presence_penalty" | "repetition_penalty" | "max_tokens" | "max_completion_tokens" | "logit_bias" | "logprobs" | "top_logprobs" | "seed" | "response_format" | "structured_outputs" | "stop" | "tools" | "tool_choice" | "parallel_tool_calls" | "include_reasoning" | "reasoning" | "reasoning_effort" | "web_search_options" | "verbosity")[]; "default_parameters": { "temperature": number | null; "top_p": number | null; "top_k": number | null; "frequency_penalty": number | null; "presence_penalty": number | null; "repetition_penalty": number | null; }; "supported_voices": (string)[] | null; "links": { "details": string; }; "object": "model"; "owned_by": string; "type": "model"; "display_name": string; "created_at": string; "max_input_tokens": number | null; "max_tokens": number | null; "lifecycle": "active" | "deprecated"; "retires_at": string | null; };
@@ -155,6 +157,7 @@ export interface Operations {
   testProviderCredential: { path: { "slug": string; }; query: Record<string, never>; body: undefined; answer: { "data": CredentialCheck; }; };
   testByok: { path: { "id": string; }; query: Record<string, never>; body: undefined; answer: { "data": CredentialCheck; }; };
   listOrganizationMembers: { path: Record<string, never>; query: { "offset"?: number; "limit"?: number; }; body: undefined; answer: { "data": (OrganizationMember)[]; "total_count": number; }; };
+  deleteOrganizationMember: { path: { "id": string; }; query: { "hand_keys_to"?: string; }; body: undefined; answer: RemovedMember; };
   getSetup: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": Setup; }; };
   getSystem: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": System; }; };
   getLedgerStatus: { path: Record<string, never>; query: { "limit"?: number; "after"?: string; }; body: undefined; answer: { "data": LedgerStatus; }; };
@@ -163,11 +166,12 @@ export interface Operations {
   verifyLedger: { path: Record<string, never>; query: Record<string, never>; body: undefined; answer: { "data": LedgerVerification; }; };
   listWorkspaces: { path: Record<string, never>; query: { "offset"?: number; "limit"?: number; }; body: undefined; answer: { "data": (Workspace)[]; "total_count": number; }; };
   createWorkspace: { path: Record<string, never>; query: Record<string, never>; body: { "name": string; "slug": string; "description"?: string | null; "default_image_model"?: string | null; "default_text_model"?: string | null; "default_provider_sort"?: "price" | "throughput" | "latency" | "exacto" | null; "io_logging_api_key_ids"?: (number)[] | null; "io_logging_sampling_rate"?: number; "include_byok_in_budgets"?: boolean; "disabled_server_tools"?: (string)[] | null; "is_data_discount_logging_enabled"?: boolean; "is_observability_broadcast_enabled"?: boolean; "is_observability_io_logging_enabled"?: boolean; "default_guardrail_id"?: string | null; }; answer: { "data": Workspace; }; };
+  getWorkspace: { path: { "id": string; }; query: Record<string, never>; body: undefined; answer: { "data": Workspace; }; };
   updateWorkspace: { path: { "id": string; }; query: Record<string, never>; body: { "name"?: string; "slug"?: string; "description"?: string | null; "default_image_model"?: string | null; "default_text_model"?: string | null; "default_provider_sort"?: "price" | "throughput" | "latency" | "exacto" | null; "io_logging_api_key_ids"?: (number)[] | null; "io_logging_sampling_rate"?: number; "include_byok_in_budgets"?: boolean; "disabled_server_tools"?: (string)[] | null; "is_data_discount_logging_enabled"?: boolean; "is_observability_broadcast_enabled"?: boolean; "is_observability_io_logging_enabled"?: boolean; "default_guardrail_id"?: string | null; }; answer: { "data": Workspace; }; };
+  deleteWorkspace: { path: { "id": string; }; query: Record<string, never>; body: undefined; answer: { "deleted": true; }; };
   listWorkspaceMembers: { path: { "id": string; }; query: { "offset"?: number; "limit"?: number; }; body: undefined; answer: { "data": (WorkspaceMember)[]; "total_count": number; }; };
   addWorkspaceMembers: { path: { "id": string; }; query: Record<string, never>; body: { "user_ids": (string)[]; }; answer: { "added_count": number; "data": (WorkspaceMember)[]; }; };
   removeWorkspaceMembers: { path: { "id": string; }; query: Record<string, never>; body: { "user_ids": (string)[]; }; answer: { "removed_count": number; }; };
-  listWorkspaceBudgets: { path: { "id": string; }; query: Record<string, never>; body: undefined; answer: { "data": (WorkspaceBudget)[]; "include_byok_in_budgets": boolean; }; };
   putWorkspaceBudget: { path: { "id": string; "interval": "lifetime" | "monthly" | "weekly" | "daily"; }; query: Record<string, never>; body: { "limit_usd": number; "include_byok_in_budgets"?: boolean; }; answer: { "data": WorkspaceBudget; "include_byok_in_budgets": boolean; }; };
   deleteWorkspaceBudget: { path: { "id": string; "interval": "lifetime" | "monthly" | "weekly" | "daily"; }; query: Record<string, never>; body: undefined; answer: { "deleted": true; }; };
   listGuardrails: { path: Record<string, never>; query: { "offset"?: number; "limit"?: number; "workspace_id"?: string; }; body: undefined; answer: { "data": (Guardrail)[]; "total_count": number; }; };
@@ -222,6 +226,7 @@ export const routes: Readonly<Record<keyof Operations, readonly [method: string,
   testProviderCredential: ['POST', 'api/v1/provider-credentials/{slug}/test'],
   testByok: ['POST', 'api/v1/byok/{id}/test'],
   listOrganizationMembers: ['GET', 'api/v1/organization/members'],
+  deleteOrganizationMember: ['DELETE', 'api/v1/organization/members/{id}'],
   getSetup: ['GET', 'api/v1/setup'],
   getSystem: ['GET', 'api/v1/system'],
   getLedgerStatus: ['GET', 'api/v1/ledger/status'],
@@ -230,11 +235,12 @@ export const routes: Readonly<Record<keyof Operations, readonly [method: string,
   verifyLedger: ['POST', 'api/v1/ledger/verify'],
   listWorkspaces: ['GET', 'api/v1/workspaces'],
   createWorkspace: ['POST', 'api/v1/workspaces'],
+  getWorkspace: ['GET', 'api/v1/workspaces/{id}'],
   updateWorkspace: ['PATCH', 'api/v1/workspaces/{id}'],
+  deleteWorkspace: ['DELETE', 'api/v1/workspaces/{id}'],
   listWorkspaceMembers: ['GET', 'api/v1/workspaces/{id}/members'],
   addWorkspaceMembers: ['POST', 'api/v1/workspaces/{id}/members/add'],
   removeWorkspaceMembers: ['POST', 'api/v1/workspaces/{id}/members/remove'],
-  listWorkspaceBudgets: ['GET', 'api/v1/workspaces/{id}/budgets'],
   putWorkspaceBudget: ['PUT', 'api/v1/workspaces/{id}/budgets/{interval}'],
   deleteWorkspaceBudget: ['DELETE', 'api/v1/workspaces/{id}/budgets/{interval}'],
   listGuardrails: ['GET', 'api/v1/guardrails'],

@@ -2,6 +2,7 @@ import { useSignal } from '@preact/signals';
 import type { GuardrailReplay, GuardrailTest, Operations, Workspace } from './api.gen.ts';
 import { call } from './api.ts';
 import { count } from './format.ts';
+import { logsOf } from './links.tsx';
 import { bind, Field, Table, useAction } from './ui.tsx';
 
 type Body = Operations['testGuardrail']['body'];
@@ -92,7 +93,9 @@ function Replayed({ of }: { of: GuardrailReplay }) {
           <ul class="rows">
             {of.examples.map(({ generation_id, action, filters }) => (
               <li key={generation_id}>
-                <code>{generation_id}</code>
+                <a href={logsOf({ id: generation_id })} data-page>
+                  <code>{generation_id}</code>
+                </a>
                 <span>
                   {action} by <bdi>{filters.join(', ')}</bdi>
                 </span>

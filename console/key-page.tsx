@@ -1,12 +1,14 @@
+import { useSignal } from '@preact/signals';
 import { home } from './address.ts';
 import type { Key, KeyPolicy } from './api.gen.ts';
 import { call } from './api.ts';
 import { ago, time } from './format.ts';
+import { DeleteKey, EditKey, turnKey } from './key-forms.tsx';
 import { KeySecrets } from './key-secrets.tsx';
 import { logsOf, Sum, spentOf, usageOf } from './links.tsx';
 import { settings } from './snippets.ts';
 import { LimitBar, WINDOWS } from './spending.tsx';
-import { isAdmin } from './state.ts';
+import { isAdmin, setQuery } from './state.ts';
 import { Copy, Heading, Money, Show, Snippets, useLoaded } from './ui.tsx';
 
 const SCOPES = { 'api-key': 'of the key', member: 'of its owner', workspace: 'of its workspace' } as const;
@@ -220,12 +222,61 @@ function Facts({ of, onChange }: { of: Key; onChange(): void }) {
   );
 }
 
+/** The buttons that change a key, and their dialogs. */
+function Actions({ of, onChange }: { of: Key; onChange(): void }) {
+  const open = useSignal<'edit' | 'delete' | undefined>(undefined);
+  const close = () => {
+    open.value = undefined;
+  };
+  return (
+    <>
+      <button
+        type="button"
+        onClick={() => {
+          open.value = 'edit';
+        }}
+      >
+        Change
+      </button>
+      <button type="button" onClick={() => void turnKey(of).then(onChange)}>
+        {of.disabled ? 'Enable' : 'Disable'}
+      </button>
+      <button
+        type="button"
+        class="danger"
+        onClick={() => {
+          open.value = 'delete';
+        }}
+      >
+        Delete
+      </button>
+      {open.value === 'edit' && (
+        <EditKey
+          of={of}
+          onClose={close}
+          onDone={() => {
+            close();
+            onChange();
+          }}
+        />
+      )}
+      {open.value === 'delete' && (
+        <DeleteKey of={of} onClose={close} onDone={() => setQuery({ id: undefined, workspace: of.workspace_id })} />
+      )}
+    </>
+  );
+}
+
 /** One key: what it spent, what blocks it now, what applies to it, and settings for programs. */
 export function KeyPage({ hash }: { hash: string }) {
   const path = { hash };
   const key = useLoaded((signal) => call('getKey', { path }, signal), hash);
   const policy = useLoaded((signal) => call('getKeyPolicy', { path }, signal), hash);
   const workspace = key.value?.data.workspace_id;
+  const reload = () => {
+    key.reload();
+    policy.reload();
+  };
   return (
     <>
       <Heading title={key.value?.data.name ?? 'Key'}>
@@ -245,8 +296,9 @@ export function KeyPage({ hash }: { hash: string }) {
         >
           Explain a request
         </a>
+        {key.value !== undefined && <Actions of={key.value.data} onChange={reload} />}
       </Heading>
-      <Show of={key}>{({ data }) => <Facts of={data} onChange={key.reload} />}</Show>
+      <Show of={key}>{({ data }) => <Facts of={data} onChange={reload} />}</Show>
       <div class="pair">
         <section class="card">
           <header class="heading">

@@ -50,6 +50,27 @@ export function settings(origin: string, key: string | undefined): Snippet[] {
       title: 'Claude Code',
       text: `export ANTHROPIC_BASE_URL=${messages}\nexport ANTHROPIC_AUTH_TOKEN=${inShell}`,
     },
+    {
+      title: 'OpenCode',
+      text: `// In opencode.json; the secret is read from ${VARIABLE}.\n${JSON.stringify(
+        {
+          provider: {
+            gateway: {
+              npm: '@ai-sdk/openai-compatible',
+              name: 'Model Gateway',
+              options: { baseURL: `${origin}api/v1`, apiKey: `{env:${VARIABLE}}` },
+              models: { MODEL: {} },
+            },
+          },
+        },
+        undefined,
+        2,
+      )}`,
+    },
+    {
+      title: 'Aider',
+      text: `export OPENAI_API_BASE=${origin}api/v1\nexport OPENAI_API_KEY=${inShell}\naider --model openai/MODEL`,
+    },
   ];
 }
 

@@ -1,9 +1,9 @@
 import { useSignal } from '@preact/signals';
 import type { AuditEvent } from '../api.gen.ts';
 import { call } from '../api.ts';
-import { time } from '../format.ts';
+import { time, usd } from '../format.ts';
 import { route, session, setQuery } from '../state.ts';
-import { Empty, Heading, Show, Table, useLoaded } from '../ui.tsx';
+import { Empty, Heading, Show, Table, useAction, useLoaded } from '../ui.tsx';
 
 const PAGE = 50;
 
@@ -22,6 +22,7 @@ const TYPES = [
   'ledger_node',
   'provider',
   'generation',
+  'retention',
 ] as const;
 
 const ACTORS = {
@@ -55,8 +56,16 @@ const short = (id: string) => (/^[0-9a-f-]{36,}$/.test(id) ? `${id.slice(0, 8)}�
 const shown = (value: unknown) =>
   value === undefined ? '–' : typeof value === 'string' ? value : JSON.stringify(value);
 
+/** What a resource is called: by its name, or a budget by its limit. */
+function nameOf(of: AuditEvent): string | undefined {
+  const { name, limit_usd, reset_interval } = (of.after ?? of.before ?? {}) as Record<string, unknown>;
+  if (typeof name === 'string') return name;
+  if (of.resource_type !== 'workspace_budget' || typeof limit_usd !== 'number') return undefined;
+  return `${usd(limit_usd)} ${typeof reset_interval === 'string' ? reset_interval : 'in all'}`;
+}
+
 function Event({ of, names }: { of: AuditEvent; names: Map<string, string> }) {
-  const named = (of.after ?? of.before)?.['name'];
+  const named = nameOf(of);
   const who = of.actor_user_id === null ? undefined : (names.get(of.actor_user_id) ?? short(of.actor_user_id));
   return (
     <li>
@@ -67,7 +76,7 @@ function Event({ of, names }: { of: AuditEvent; names: Map<string, string> }) {
           </time>
           <span class="tag">{of.action}</span>
           <span>
-            {typeText(of.resource_type)} <bdi>{typeof named === 'string' ? named : short(of.resource_id)}</bdi>
+            {typeText(of.resource_type)} <bdi>{named ?? short(of.resource_id)}</bdi>
           </span>
           <span class="dim">by {who === undefined ? ACTORS[of.actor] : <bdi>{who}</bdi>}</span>
         </summary>
@@ -75,7 +84,10 @@ function Event({ of, names }: { of: AuditEvent; names: Map<string, string> }) {
           <div>
             <dt>Resource</dt>
             <dd>
-              <code>{of.resource_id}</code>
+              <code>{of.resource_id}</code>{' '}
+              <a href={`audit?${new URLSearchParams({ type: of.resource_type, id: of.resource_id })}`} data-page>
+                All its events
+              </a>
             </dd>
           </div>
           <div>
@@ -118,9 +130,17 @@ function Event({ of, names }: { of: AuditEvent; names: Map<string, string> }) {
 export default function Audit() {
   const { query } = route.value;
   const type = query.get('type') ?? '';
-  const older = useSignal<{ of: string; events: AuditEvent[]; isAll: boolean }>({ of: type, events: [], isAll: false });
-  const more = older.value.of === type ? older.value : { of: type, events: [], isAll: false };
-  const filter = type === '' ? {} : { resource_type: type as AuditEvent['resource_type'] };
+  const id = query.get('id') ?? '';
+  const actor = query.get('by') ?? '';
+  const key = JSON.stringify([type, id, actor]);
+  const isFiltered = type !== '' || id !== '' || actor !== '';
+  const older = useSignal<{ of: string; events: AuditEvent[]; isAll: boolean }>({ of: key, events: [], isAll: false });
+  const more = older.value.of === key ? older.value : { of: key, events: [], isAll: false };
+  const filter = {
+    ...(type === '' ? {} : { resource_type: type as AuditEvent['resource_type'] }),
+    ...(id === '' ? {} : { resource_id: id }),
+    ...(actor === '' ? {} : { actor_user_id: actor }),
+  };
   const members = useLoaded((signal) => call('listOrganizationMembers', { query: { limit: 100 } }, signal));
   const names = new Map(
     (members.value?.data ?? []).flatMap(({ id, email, first_name, last_name }) => {
@@ -130,15 +150,34 @@ export default function Audit() {
   );
   const { user_id, user_name } = session.value ?? {};
   if (user_id !== undefined && user_name !== undefined && !names.has(user_id)) names.set(user_id, user_name);
-  const events = useLoaded((signal) => call('listAudit', { query: { ...filter, limit: PAGE } }, signal), type);
-  const loadMore = async (before: string) => {
-    const { data } = await call('listAudit', { query: { ...filter, limit: PAGE, before } });
-    older.value = { of: type, events: [...more.events, ...data], isAll: data.length < PAGE };
-  };
+  const events = useLoaded((signal) => call('listAudit', { query: { ...filter, limit: PAGE } }, signal), key);
+  const last = [...(events.value?.data ?? []), ...more.events].at(-1);
+  const next = useAction(async () => {
+    if (last === undefined) return;
+    const { data } = await call('listAudit', { query: { ...filter, limit: PAGE, before: last.id } });
+    older.value = { of: key, events: [...more.events, ...data], isAll: data.length < PAGE };
+  });
   return (
     <>
       <Heading title="Audit">
-        <select aria-label="Resource" value={type} onChange={(event) => setQuery({ type: event.currentTarget.value })}>
+        {id !== '' && (
+          <button type="button" onClick={() => setQuery({ id: undefined })}>
+            One resource ✕
+          </button>
+        )}
+        <select aria-label="By" value={actor} onChange={(event) => setQuery({ by: event.currentTarget.value })}>
+          <option value="">By anybody</option>
+          {[...names].map(([user, name]) => (
+            <option key={user} value={user}>
+              {name}
+            </option>
+          ))}
+        </select>
+        <select
+          aria-label="Resource"
+          value={type}
+          onChange={(event) => setQuery({ type: event.currentTarget.value, id: undefined })}
+        >
           <option value="">All resources</option>
           {TYPES.map((one) => (
             <option key={one} value={one}>
@@ -150,8 +189,13 @@ export default function Audit() {
       <Show of={events}>
         {({ data }) => {
           const all = [...data, ...more.events];
-          const last = all.at(-1);
-          return all.length === 0 ? (
+          return all.length === 0 && isFiltered ? (
+            <Empty title="No event matches">
+              <button type="button" onClick={() => setQuery({ type: undefined, id: undefined, by: undefined })}>
+                Show all events
+              </button>
+            </Empty>
+          ) : all.length === 0 ? (
             <Empty title="Nothing was changed yet">
               <p>Every change and every sign-in is listed here, with the values before and after.</p>
             </Empty>
@@ -162,11 +206,12 @@ export default function Audit() {
                   <Event key={event.id} of={event} names={names} />
                 ))}
               </ol>
-              {!more.isAll && data.length === PAGE && last && (
-                <button type="button" onClick={() => void loadMore(last.id)}>
+              {!more.isAll && data.length === PAGE && (
+                <button type="button" disabled={next.isRunning} onClick={next.start}>
                   Older events
                 </button>
               )}
+              {next.failure}
             </>
           );
         }}

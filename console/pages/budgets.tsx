@@ -210,10 +210,13 @@ function WhatBlocks() {
           </>
         )}
       </div>
-      {policy.error !== undefined && (
-        <p class="failure" role="alert">
-          {policy.error}
-        </p>
+      {[workspace.loaded.error ?? keys.error, policy.error].map(
+        (error, index) =>
+          error !== undefined && (
+            <p class="failure" role="alert" key={index}>
+              {error}
+            </p>
+          ),
       )}
       {policy.value !== undefined && hash === policy.value.key_hash && <Blocks of={policy.value} />}
     </section>

@@ -2,8 +2,22 @@ import { useSignal } from '@preact/signals';
 import type { AuditEvent, ByokCredential, CredentialCheck, ProviderCredential } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { ago, count, counted } from '../format.ts';
+import { OFFERED_MAX } from '../pickers.tsx';
 import { route, say, setQuery } from '../state.ts';
-import { bind, Confirm, Dialog, Empty, Field, Heading, Pager, Show, Table, useAction, useLoaded } from '../ui.tsx';
+import {
+  bind,
+  Confirm,
+  Dialog,
+  Empty,
+  Field,
+  Heading,
+  messageOf,
+  Pager,
+  Show,
+  Table,
+  useAction,
+  useLoaded,
+} from '../ui.tsx';
 
 const PAGE = 25;
 
@@ -154,12 +168,13 @@ function Edit({
   const name = useSignal(of?.name ?? '');
   const shares = useSignal(of?.allow_shared_fallback ?? false);
   const workspace = useSignal('');
-  const workspaces = useLoaded((signal) => call('listWorkspaces', { query: { limit: 100 } }, signal));
+  const workspaces = useLoaded((signal) => call('listWorkspaces', { query: { limit: OFFERED_MAX } }, signal));
   const { start, failure, isRunning } = useAction(async () => {
     const settings = { name: name.value.trim() || null, allow_shared_fallback: shares.value };
     const secret = key.value === '' ? {} : { key: key.value };
     if (of === undefined) {
-      const where = workspace.value === '' ? {} : { workspace_id: workspace.value };
+      const id = workspace.value || workspaces.value?.data[0]?.id;
+      const where = id === undefined ? {} : { workspace_id: id };
       await call('createByok', { body: { provider: provider.value, key: key.value, ...where, ...settings } });
     } else await call('updateByok', { path: { id: of.id }, body: { ...secret, ...settings } });
     key.value = '';
@@ -192,8 +207,8 @@ function Edit({
                   workspace.value = event.currentTarget.value;
                 }}
               >
-                {(workspaces.value?.data ?? []).map(({ id, name: title }, index) => (
-                  <option key={id} value={index === 0 ? '' : id}>
+                {(workspaces.value?.data ?? []).map(({ id, name: title }) => (
+                  <option key={id} value={id}>
                     {title}
                   </option>
                 ))}
@@ -251,12 +266,14 @@ function Delete({ of, onClose, onDone }: { of: ByokCredential; onClose(): void; 
 function Own() {
   const offset = Number(route.value.query.get('offset') ?? 0) || 0;
   const loaded = useLoaded(async (signal) => {
-    const [own, audit, providers] = await Promise.all([
+    const [own, audit, providers, workspaces] = await Promise.all([
       call('listByok', { query: { limit: PAGE, offset } }, signal),
       call('listAudit', { query: { resource_type: 'byok_credential', limit: 100 } }, signal),
       call('listProviderCredentials', {}, signal),
+      call('listWorkspaces', { query: { limit: OFFERED_MAX } }, signal),
     ]);
-    return { ...own, tests: lastTests(audit.data), providers: providers.data };
+    const teams = new Map(workspaces.data.map(({ id, name }) => [id, name]));
+    return { ...own, tests: lastTests(audit.data), providers: providers.data, teams };
   }, String(offset));
   const open = useSignal<{ action: 'add' | 'change' | 'delete'; of?: ByokCredential } | undefined>(undefined);
   const close = () => {
@@ -270,7 +287,7 @@ function Own() {
     try {
       await call('updateByok', { path: { id }, body: { disabled: !disabled } });
     } catch (error) {
-      say(String(error));
+      say(messageOf(error));
     }
     loaded.reload();
   };
@@ -289,7 +306,7 @@ function Own() {
     <section class="part">
       <h2>Credentials of your own accounts</h2>
       <Show of={loaded}>
-        {({ data, total_count, tests, providers }) => (
+        {({ data, total_count, tests, providers, teams }) => (
           <>
             {data.length === 0 ? (
               <Empty title="No credential of your own">
@@ -301,7 +318,7 @@ function Own() {
                 <Table
                   class="cards"
                   caption="Credentials of own accounts"
-                  head={['Credential', 'State', 'Test', '.Actions']}
+                  head={['Credential', 'Workspace', 'State', 'Test', '.Actions']}
                 >
                   {data.map((one) => (
                     <tr key={one.id} class={one.disabled ? 'off' : ''}>
@@ -312,6 +329,11 @@ function Own() {
                           {one.provider} <code>{one.label}</code>
                         </small>
                       </th>
+                      <td data-label="Workspace">
+                        <a href={`workspaces?${new URLSearchParams({ id: one.workspace_id })}`} data-page>
+                          <bdi>{teams.get(one.workspace_id) ?? `${one.workspace_id.slice(0, 8)}…`}</bdi>
+                        </a>
+                      </td>
                       <td data-label="State">
                         <span class={`tag ${one.disabled ? '' : 'good'}`}>{one.disabled ? 'disabled' : 'in use'}</span>
                       </td>
@@ -326,18 +348,25 @@ function Own() {
                         <button
                           type="button"
                           class="small"
+                          aria-label={`Change ${one.name ?? one.label}`}
                           onClick={() => {
                             open.value = { action: 'change', of: one };
                           }}
                         >
                           Change
                         </button>
-                        <button type="button" class="small" onClick={() => void turn(one)}>
+                        <button
+                          type="button"
+                          class="small"
+                          aria-label={`${one.disabled ? 'Enable' : 'Disable'} ${one.name ?? one.label}`}
+                          onClick={() => void turn(one)}
+                        >
                           {one.disabled ? 'Enable' : 'Disable'}
                         </button>
                         <button
                           type="button"
                           class="small danger"
+                          aria-label={`Delete ${one.name ?? one.label}`}
                           onClick={() => {
                             open.value = { action: 'delete', of: one };
                           }}

@@ -5,21 +5,8 @@ import { count, time } from '../format.ts';
 import { BUILTINS, EditGuardrail } from '../guardrail-editor.tsx';
 import { TestBench } from '../guardrail-test.tsx';
 import { KeySelect, loadKeys, OFFERED_MAX, personName, useWorkspace, WorkspaceSelect } from '../pickers.tsx';
-import { route, say, setQuery } from '../state.ts';
-import {
-  Confirm,
-  Dialog,
-  Empty,
-  Field,
-  Heading,
-  Money,
-  messageOf,
-  Pager,
-  Show,
-  Table,
-  useAction,
-  useLoaded,
-} from '../ui.tsx';
+import { isAdmin, route, say, setQuery } from '../state.ts';
+import { Confirm, Dialog, Empty, Field, Heading, Money, Pager, Show, Table, useAction, useLoaded } from '../ui.tsx';
 
 const PAGE = 25;
 const RESETS = { daily: 'a day', weekly: 'a week', monthly: 'a month' } as const;
@@ -124,13 +111,12 @@ function Assignments({ of, loaded, reload }: { of: Guardrail; loaded: Assignees;
   const team = useSignal(route.peek().query.get('for') ?? '');
   const keys = useLoaded((signal) => loadKeys(workspace.value, signal), workspace.value);
   const path = { id: of.id };
-  const change = async (run: () => Promise<unknown>) => {
-    try {
-      await run();
-      reload();
-    } catch (error) {
-      say(messageOf(error));
-    }
+  const removed = useSignal<{ name: string; whose: string; run(): Promise<unknown> } | undefined>(undefined);
+  const close = () => {
+    removed.value = undefined;
+  };
+  const ask = (name: string, whose: string, run: () => Promise<unknown>) => {
+    removed.value = { name, whose, run };
   };
   const addKey = useAction(async () => {
     await call('assignGuardrailKeys', { path, body: { key_hashes: [key.value] } });
@@ -167,7 +153,9 @@ function Assignments({ of, loaded, reload }: { of: Guardrail; loaded: Assignees;
               note="all requests of this workspace"
               label={`Remove from the workspace ${name}`}
               remove={() =>
-                void change(() => call('updateWorkspace', { path: { id }, body: { default_guardrail_id: null } }))
+                ask(name, 'All requests of the workspace', () =>
+                  call('updateWorkspace', { path: { id }, body: { default_guardrail_id: null } }),
+                )
               }
             />
           ))}
@@ -178,7 +166,9 @@ function Assignments({ of, loaded, reload }: { of: Guardrail; loaded: Assignees;
               note="all keys of this member"
               label={`Remove from the member ${name}`}
               remove={() =>
-                void change(() => call('unassignGuardrailMembers', { path, body: { member_user_ids: [id] } }))
+                ask(name, 'All keys of the member', () =>
+                  call('unassignGuardrailMembers', { path, body: { member_user_ids: [id] } }),
+                )
               }
             />
           ))}
@@ -189,11 +179,31 @@ function Assignments({ of, loaded, reload }: { of: Guardrail; loaded: Assignees;
               note={`key ${key_label}`}
               label={`Remove from the key ${key_name}`}
               remove={() =>
-                void change(() => call('unassignGuardrailKeys', { path, body: { key_hashes: [key_hash] } }))
+                ask(key_name, 'The key', () =>
+                  call('unassignGuardrailKeys', { path, body: { key_hashes: [key_hash] } }),
+                )
               }
             />
           ))}
         </ul>
+      )}
+      {removed.value !== undefined && (
+        <Confirm
+          title="Remove the guardrail from it?"
+          verb="Remove from"
+          name={removed.value.name}
+          run={async () => {
+            await removed.value?.run();
+            close();
+            reload();
+          }}
+          onClose={close}
+        >
+          <p>
+            {removed.value.whose} <bdi>{removed.value.name}</bdi> {removed.value.whose.startsWith('All') ? 'are' : 'is'}{' '}
+            no longer under the rules of <bdi>{of.name}</bdi>, at once and on every node. The guardrail itself stays.
+          </p>
+        </Confirm>
       )}
       {Math.max(loaded.keys.total_count, loaded.members.total_count) > OFFERED_MAX && (
         <p class="dim">
@@ -461,11 +471,13 @@ function List({ workspaces }: { workspaces: Workspace[] }) {
             onChoose={(next) => workspace.choose(next, { offset: undefined })}
           />
         )}
-        <button type="button" class="primary" onClick={create}>
-          Create guardrail
-        </button>
+        {isAdmin.value && (
+          <button type="button" class="primary" onClick={create}>
+            Create guardrail
+          </button>
+        )}
       </Heading>
-      <Show of={list}>
+      <Show of={id === undefined ? { ...workspace.loaded, value: undefined } : list}>
         {({ data, total_count }) =>
           data.length === 0 && offset === 0 ? (
             <Empty title="No guardrail in this workspace">
@@ -531,9 +543,14 @@ function List({ workspaces }: { workspaces: Workspace[] }) {
 export default function Guardrails() {
   const id = route.value.query.get('id');
   const workspaces = useLoaded((signal) => call('listWorkspaces', { query: { limit: OFFERED_MAX } }, signal));
-  return (
-    <Show of={workspaces}>
-      {({ data }) => (id === null ? <List workspaces={data} /> : <One key={id} id={id} workspaces={data} />)}
-    </Show>
-  );
+  const all = workspaces.value?.data;
+  if (all === undefined) {
+    return (
+      <>
+        <Heading title="Guardrails" />
+        <Show of={workspaces}>{() => null}</Show>
+      </>
+    );
+  }
+  return id === null ? <List workspaces={all} /> : <One key={id} id={id} workspaces={all} />;
 }

@@ -75,9 +75,15 @@ function Verification() {
     <section class="card">
       <h2>Invariants</h2>
       <p>
-        The sums of all limit windows and days are computed again from the single calls, over a connection that requests
-        do not use. It takes at most a minute.
+        These must hold for every call, and are computed again from the single calls, over a connection that requests do
+        not use:
       </p>
+      <ul class="rules">
+        <li>The windows of all limits have what their calls cost, and hold what nodes have reserved in them.</li>
+        <li>The days of the activity, and the sum behind the credits, are the sums of their calls.</li>
+        <li>The hours and days behind Usage are the sums of their calls, and of their corrections.</li>
+      </ul>
+      <p class="dim">It takes at most a minute.</p>
       <button type="button" class="primary" disabled={isRunning} onClick={start}>
         {isRunning ? 'Verifying …' : 'Verify the ledger'}
       </button>
@@ -177,6 +183,7 @@ export default function Ledger() {
                         <button
                           type="button"
                           class="small danger"
+                          aria-label={`Release the money of ${node.id}`}
                           onClick={() => {
                             releasing.value = node;
                           }}
@@ -228,6 +235,7 @@ export default function Ledger() {
                         <button
                           type="button"
                           class="small"
+                          aria-label={`Correct ${one.id}`}
                           onClick={() => {
                             resolving.value = one;
                           }}
@@ -239,6 +247,12 @@ export default function Ledger() {
                   ))}
                 </Table>
               )}
+              <p class="dim">
+                Each correction is kept with its reason and the amounts before and after:{' '}
+                <a href="audit?type=generation" data-page>
+                  Corrections so far
+                </a>
+              </p>
               <div class="pager">
                 {after !== undefined && (
                   <button type="button" onClick={() => setQuery({ after: undefined })}>

@@ -312,8 +312,7 @@ export default function Routing() {
       <p class="prose">
         Where would a request go, and why? Nothing is sent, reserved or recorded; the answer is true at this moment.
       </p>
-      {workspace.loaded.error !== undefined && <Show of={workspace.loaded}>{() => null}</Show>}
-      <Show of={keys}>
+      <Show of={workspace.id === undefined ? { ...workspace.loaded, value: undefined } : keys}>
         {({ data }) =>
           data.length === 0 && all.length < 2 ? (
             <Empty title="No key yet">

@@ -24,27 +24,27 @@ export const demoModels = [
 
 export const demoProviders = { aurora: 'Aurora AI', boreal: 'Boreal Labs', northwind: 'Northwind Cloud' } as const;
 
-/** Tokens: the usual sizes of prompts and answers. `hours`: work follows the office's day, or runs all day. */
+/** Limits in USD, of which a usual window spends a half or more. Tokens: the usual sizes of prompts and answers. `hours`: work follows the office's day, or runs all day. */
 export const demoTeams = [
   {
     name: 'Support',
     slug: 'support',
     description: 'Answers customers, with a person behind each answer.',
-    budget: 600,
+    budget: 25,
     keys: [
-      { name: 'helpdesk assistant', limit: 60, reset: 'daily', share: 34, prompt: 2_400, answer: 320, hours: 'day' },
-      { name: 'ticket triage', limit: 15, reset: 'daily', share: 22, prompt: 900, answer: 60, hours: 'all' },
+      { name: 'helpdesk assistant', limit: 1.5, reset: 'daily', share: 34, prompt: 2_400, answer: 320, hours: 'day' },
+      { name: 'ticket triage', limit: 0.25, reset: 'daily', share: 22, prompt: 900, answer: 60, hours: 'all' },
     ],
   },
   {
     name: 'Product',
     slug: 'product',
     description: 'The writing assistant inside the application.',
-    budget: 900,
+    budget: 20,
     keys: [
       {
         name: 'writing assistant, production',
-        limit: 400,
+        limit: 8,
         reset: 'weekly',
         share: 24,
         prompt: 1_800,
@@ -53,7 +53,7 @@ export const demoTeams = [
       },
       {
         name: 'writing assistant, staging',
-        limit: 10,
+        limit: 0.5,
         reset: 'daily',
         share: 4,
         prompt: 1_500,
@@ -66,10 +66,10 @@ export const demoTeams = [
     name: 'Engineering',
     slug: 'engineering',
     description: 'Coding agents and reviews.',
-    budget: 1_200,
+    budget: 40,
     keys: [
-      { name: 'coding agents', limit: 500, reset: 'weekly', share: 12, prompt: 14_000, answer: 1_100, hours: 'day' },
-      { name: 'nightly review', limit: 120, reset: 'monthly', share: 3, prompt: 9_000, answer: 900, hours: 'night' },
+      { name: 'coding agents', limit: 12, reset: 'weekly', share: 12, prompt: 14_000, answer: 1_100, hours: 'day' },
+      { name: 'nightly review', limit: 5, reset: 'monthly', share: 3, prompt: 9_000, answer: 900, hours: 'night' },
     ],
   },
 ] as const;

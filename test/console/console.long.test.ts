@@ -104,7 +104,7 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', SLOW, () => {
     await row.getByRole('button', { name: 'Change' }).click();
     await page.getByLabel('Limit in USD').fill('3');
     await page.getByRole('button', { name: 'Save' }).click();
-    await row.getByText('$3.00').waitFor();
+    await row.getByRole('img', { name: /left of \$3\.00 a day/ }).waitFor();
     await row.getByRole('button', { name: 'Disable' }).click();
     await row.getByText('disabled').waitFor();
     await row.getByRole('button', { name: 'Enable' }).click();
@@ -196,7 +196,7 @@ describe.skipIf(BROWSER === undefined)('the console in a browser', SLOW, () => {
     await page.getByRole('heading', { name: 'Research Lab' }).waitFor();
     await page.getByLabel('Limit in USD').fill('250');
     await page.getByRole('button', { name: 'Set budget' }).click();
-    await page.getByText('$250.00').waitFor();
+    await page.getByRole('img', { name: '$0.00 spent, $0.00 held, $250.00 left of $250.00 a month' }).waitFor();
     await page.getByRole('link', { name: 'Audit' }).first().click();
     await page.getByText('Research Lab').first().click();
     await page.locator('details[open]').getByText('the console or a page').waitFor();

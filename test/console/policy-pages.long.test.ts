@@ -3,18 +3,21 @@ import { findings } from './accessibility.ts';
 import { arrive, BROWSER, type ConsoleBrowser, loaded, SLOW, startConsole } from './browser.ts';
 
 const HOSTILE = `<img src=x onerror="window.hacked=1"><script>window.hacked=1</script>"'&{{x}}\u202e`;
+/** Also without a place where a line may break. */
+const LONG = `${HOSTILE}${'W'.repeat(100)}`;
 
 describe.skipIf(BROWSER === undefined)('the pages of guardrails, budgets, routing and one key', SLOW, () => {
   let open: ConsoleBrowser;
   let key: { hash: string };
   let guardrail: { id: string };
+  let workspace: { id: string };
   beforeAll(async () => {
     open = await startConsole();
-    key = (await manage('POST', '/keys', { name: HOSTILE, limit: 5, limit_reset: 'daily' })).data;
+    key = (await manage('POST', '/keys', { name: LONG, limit: 5, limit_reset: 'daily' })).data;
     guardrail = (
       await manage('POST', '/guardrails', {
-        name: HOSTILE,
-        description: HOSTILE,
+        name: LONG,
+        description: LONG,
         limit_usd: 20,
         reset_interval: 'weekly',
         ignored_models: ['sandbox/think'],
@@ -23,7 +26,8 @@ describe.skipIf(BROWSER === undefined)('the pages of guardrails, budgets, routin
       })
     ).data;
     await manage('POST', `/guardrails/${guardrail.id}/assignments/keys`, { key_hashes: [key.hash] });
-    await manage('POST', '/workspaces', { name: HOSTILE.slice(0, 60), slug: 'hostile', description: HOSTILE });
+    workspace = (await manage('POST', '/workspaces', { name: 'W'.repeat(100), slug: 'hostile', description: LONG }))
+      .data;
     await manage('POST', '/workspaces', { name: 'Research', slug: 'research' });
   }, SLOW.timeout);
   afterAll(() => open.stop());
@@ -42,6 +46,7 @@ describe.skipIf(BROWSER === undefined)('the pages of guardrails, budgets, routin
     'guardrails',
     'guardrails?new=1',
     `guardrails?id=${guardrail.id}`,
+    `workspaces?id=${workspace.id}`,
     'budgets',
     `budgets?key=${key.hash}`,
     `keys?id=${key.hash}`,

@@ -1,7 +1,7 @@
 /** Texts that a person copies or reads: requests as code, and JSON with the place of an error. */
 import { expect, test } from 'vitest';
 import { readJson } from '../../console/json-text.ts';
-import { requests } from '../../console/snippets.ts';
+import { requests, settings } from '../../console/snippets.ts';
 
 const IMAGE = 'data:image/png;base64,iVBORw0KGgo=';
 const body = {
@@ -64,4 +64,16 @@ test('JSON is formatted without a change of its tokens: long numbers, escapes an
 test('a text that would exceed the bounds when formatted stays as it is', () => {
   const text = `${'['.repeat(99)}${'1,'.repeat(100_000)}1${']'.repeat(99)}`;
   expect(readJson(text)).toEqual({ pretty: text });
+});
+
+test('ready settings have the address of the gateway, and the secret or the variable that holds it', () => {
+  const address = 'https://tools.example/ai/';
+  for (const { title, text } of [...settings(address, undefined), ...settings(address, 'sk-secret')]) {
+    expect([title, text]).toEqual([title, expect.stringMatching(/https:\/\/tools\.example\/ai\/api(\/v1)?(?!\/)/)]);
+    expect([title, text]).toEqual([title, expect.stringMatching(/GATEWAY_KEY|sk-secret/)]);
+  }
+  const opencode = settings(address, undefined).find(({ title }) => title === 'OpenCode')?.text ?? '';
+  expect(JSON.parse(opencode.slice(opencode.indexOf('\n')))).toMatchObject({
+    provider: { gateway: { options: { apiKey: '{env:GATEWAY_KEY}', baseURL: `${address}api/v1` } } },
+  });
 });

@@ -283,27 +283,27 @@ describeStores('analytics', ({ open }) => {
     [
       'a filter on an unknown field',
       { filters: [{ field: 'x', operator: 'eq', value: 1 }] },
-      /^filters\/0\.field must be/,
+      /^filters\[0\]\.field must be/,
     ],
     [
       'a list for eq',
       { filters: [{ field: 'model', operator: 'eq', value: ['a'] }] },
-      /^filters\/0\.value must be a single/,
+      /^filters\[0\]\.value must be a single/,
     ],
     [
       'one value for in',
       { filters: [{ field: 'model', operator: 'in', value: 'a' }] },
-      /^filters\/0\.value must be a list/,
+      /^filters\[0\]\.value must be a list/,
     ],
     [
       'more than on a dimension',
       { filters: [{ field: 'model', operator: 'gt', value: 'a' }] },
-      /^filters\/0\.operator must be/,
+      /^filters\[0\]\.operator must be/,
     ],
     [
       'a text for a metric',
       { filters: [{ field: 'request_count', operator: 'gt', value: 'a' }] },
-      /^filters\/0\.value must be a number/,
+      /^filters\[0\]\.value must be a number/,
     ],
   ])('400: %s', async (title, query, message) => {
     const { ask } = await setUp();

@@ -196,7 +196,7 @@ export async function runQuery(
   const having: Having[] = [];
   const hashOf = (id: number) => store.findKeyHash(organization_id, id);
   for (const [index, filter] of query.filters.entries()) {
-    const field = `filters/${index}`;
+    const field = `filters[${index}]`;
     const dimension = DIMENSIONS.get(filter.field);
     if (dimension !== undefined) filters.push(await seriesFilter(filter, dimension, field, hashOf));
     else if (query.metrics.includes(filter.field)) having.push(metricFilter(filter, field));

@@ -24,7 +24,7 @@ export function placeOf(cursor: string | undefined): GenerationPlace | undefined
 }
 
 /** A moment as records store it; a 400 for what is no date. */
-export function momentOf(field: string, text: string | undefined): string | undefined {
+function momentOf(field: string, text: string | undefined): string | undefined {
   if (text === undefined) return undefined;
   const isDate = /^\d{4}-\d{2}-\d{2}(T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2}))?$/.test(text);
   const ms = isDate ? Date.parse(text) : Number.NaN;
@@ -32,4 +32,13 @@ export function momentOf(field: string, text: string | undefined): string | unde
     throw invalidField(field, 'must be a time such as 2026-01-31T10:42:00Z, or a UTC day such as 2026-01-31');
   }
   return new Date(ms).toISOString();
+}
+
+/** The range of a list as records store it, `to` not included; a 400 for what is no date, or ends before it begins. */
+export function rangeOf(query: { from?: string; to?: string }): { from: string | undefined; to: string | undefined } {
+  const range = { from: momentOf('from', query.from), to: momentOf('to', query.to) };
+  if (range.from !== undefined && range.to !== undefined && range.to < range.from) {
+    throw invalidField('to', 'must not be before from');
+  }
+  return range;
 }

@@ -9,7 +9,7 @@ import { isStorable } from '../../schemas/text.ts';
 import type { GenerationSessions } from '../../storage/generation-sessions.ts';
 import { principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
-import { cursorOf, momentOf, placeOf } from './cursor.ts';
+import { cursorOf, placeOf, rangeOf } from './cursor.ts';
 import { visibleUser } from './list-generations.ts';
 
 const SESSIONS_DEFAULT = 50;
@@ -53,7 +53,7 @@ export function listGenerationSessions(
       const principal = principalOf(request);
       const { query } = request;
       const userId = visibleUser(principal, query.user_id);
-      const range = { from: momentOf('from', query.from), to: momentOf('to', query.to) };
+      const range = rangeOf(query);
       const after = placeOf(query.cursor);
       if (!isStorable(userId ?? '')) return { data: [], next_cursor: null };
       if (after === undefined) await recentOutcomes(recorder);

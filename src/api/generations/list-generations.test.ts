@@ -324,12 +324,14 @@ describeStores('GET /generations', ({ open, engine }) => {
       'cursor=x',
       'fields=none',
       'from=yesterday',
+      'from=2026-11-22&to=2026-11-21',
       'outcome=none',
       'order=up',
     ]) {
       expect([query, (await call('GET', `/generations?${query}`)).status]).toEqual([query, 400]);
     }
     expect((await call('GET', '/generations/sessions?cursor=x')).status).toBe(400);
+    expect((await call('GET', '/generations/sessions?from=2026-11-22&to=2026-11-21')).status).toBe(400);
     for (const path of ['/generations', '/generations/sessions']) {
       expect((await call('GET', path, undefined, '')).status).toBe(401);
       expect((await call('GET', path, undefined, 'ordinary')).status).toBe(403);

@@ -23,7 +23,7 @@ import type { GenerationFilter, GenerationLists, GenerationPlace } from '../../s
 import { ownUserOf, principalOf } from '../change.ts';
 import { recentOutcomes } from '../recent-outcomes.ts';
 import { csvHead, csvLines } from './csv.ts';
-import { cursorOf, momentOf, placeOf } from './cursor.ts';
+import { cursorOf, placeOf, rangeOf } from './cursor.ts';
 import { describeRow } from './describe-row.ts';
 
 const ROWS_DEFAULT = 50;
@@ -144,8 +144,7 @@ function filterOf(principal: Principal, query: Query): GenerationFilter {
   return {
     organization_id: principal.organization_id,
     user_id: visibleUser(principal, query.user_id),
-    from: momentOf('from', query.from),
-    to: momentOf('to', query.to),
+    ...rangeOf(query),
     key_hash: query.api_key_hash,
     workspace_id: query.workspace_id,
     model: query.model,

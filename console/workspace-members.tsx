@@ -1,0 +1,289 @@
+import { useSignal } from '@preact/signals';
+import type { OrganizationMember, Workspace } from './api.gen.ts';
+import { call } from './api.ts';
+import { counted } from './format.ts';
+import { usageOf } from './links.tsx';
+import { OFFERED_MAX, personName } from './pickers.tsx';
+import { isAdmin, say, session } from './state.ts';
+import { Code, Confirm, Dialog, Field, Pager, Show, useAction, useLoaded } from './ui.tsx';
+
+const PAGE = 25;
+
+/** The members of a workspace; administrators add and remove them. */
+export function WorkspaceMembers({
+  of,
+  isDefault,
+  people,
+}: {
+  of: Workspace;
+  isDefault: boolean;
+  people: readonly OrganizationMember[];
+}) {
+  const offset = useSignal(0);
+  const members = useLoaded(
+    (signal) =>
+      call('listWorkspaceMembers', { path: { id: of.id }, query: { limit: PAGE, offset: offset.value } }, signal),
+    `${of.id} ${offset.value}`,
+  );
+  const chosen = useSignal('');
+  const inside = new Set(members.value?.data.map(({ user_id }) => user_id));
+  const others = people.filter(({ id }) => !inside.has(id));
+  const add = useAction(async () => {
+    await call('addWorkspaceMembers', { path: { id: of.id }, body: { user_ids: [chosen.value] } });
+    chosen.value = '';
+    members.reload();
+  });
+  const removed = useSignal<string | undefined>(undefined);
+  const close = () => {
+    removed.value = undefined;
+  };
+  const remove = async (userId: string) => {
+    await call('removeWorkspaceMembers', { path: { id: of.id }, body: { user_ids: [userId] } });
+    close();
+    members.reload();
+  };
+  const named = (userId: string) => {
+    const person = people.find(({ id }) => id === userId);
+    if (userId === session.value?.user_id) return `${session.value.user_name} (you)`;
+    return person === undefined ? `${userId.slice(0, 8)}…` : personName(person);
+  };
+  return (
+    <section>
+      <h2>Members</h2>
+      {removed.value !== undefined && (
+        <Confirm
+          title="Remove this member?"
+          verb="Remove"
+          name={named(removed.value)}
+          run={() => remove(removed.value ?? '')}
+          onClose={close}
+        >
+          <p>
+            <bdi>{named(removed.value)}</bdi> no longer belongs to the workspace <bdi>{of.name}</bdi>. Nothing else is
+            deleted.
+          </p>
+        </Confirm>
+      )}
+      {isDefault && <p class="dim">The default workspace has all members of the organization.</p>}
+      <Show of={members}>
+        {({ data, total_count }) => (
+          <>
+            <ul class="rows">
+              {data.map(({ id, user_id, role }) => (
+                <li key={id}>
+                  <span>
+                    <a href={usageOf({ workspace: of.id, user: user_id })} data-page title="Usage in this workspace">
+                      <bdi>{named(user_id)}</bdi>
+                    </a>{' '}
+                    <span class="tag">{role === 'admin' ? 'administrator' : 'member'}</span>
+                  </span>
+                  {isAdmin.value && !isDefault && (
+                    <button
+                      type="button"
+                      class="small danger"
+                      aria-label={`Remove ${named(user_id)} from the workspace`}
+                      onClick={() => {
+                        removed.value = user_id;
+                      }}
+                    >
+                      Remove
+                    </button>
+                  )}
+                </li>
+              ))}
+            </ul>
+            {total_count > PAGE && (
+              <Pager
+                offset={offset.value}
+                limit={PAGE}
+                total={total_count}
+                onMove={(next) => {
+                  offset.value = next;
+                }}
+              />
+            )}
+          </>
+        )}
+      </Show>
+      {isAdmin.value && !isDefault && others.length > 0 && (
+        <form class="inline" onSubmit={add.start}>
+          <Field label="Person">
+            <select
+              required
+              value={chosen.value}
+              onChange={(event) => {
+                chosen.value = event.currentTarget.value;
+              }}
+            >
+              <option value="">Choose …</option>
+              {others.map((person) => (
+                <option key={person.id} value={person.id}>
+                  {personName(person)}
+                </option>
+              ))}
+            </select>
+          </Field>
+          <button type="submit" disabled={add.isRunning}>
+            Add member
+          </button>
+        </form>
+      )}
+      {add.failure}
+    </section>
+  );
+}
+
+/** Removes a person from the organization; another one may take over the keys. */
+function RemovePerson({
+  of,
+  others,
+  onClose,
+  onDone,
+}: {
+  of: OrganizationMember;
+  others: readonly OrganizationMember[];
+  onClose(): void;
+  onDone(): void;
+}) {
+  const heir = useSignal('');
+  const name = personName(of);
+  const { start, failure, isRunning } = useAction(async () => {
+    const query = heir.value === '' ? {} : { hand_keys_to: heir.value };
+    const done = await call('deleteOrganizationMember', { path: { id: of.id }, query });
+    const keys = [
+      ...(done.keys_disabled > 0 ? [`${counted(done.keys_disabled, 'key')} disabled`] : []),
+      ...(done.keys_handed_over > 0 ? [`${counted(done.keys_handed_over, 'key')} handed over`] : []),
+    ];
+    say(['Removed', ...keys].join(', ').concat('.'));
+    onDone();
+  });
+  return (
+    <Dialog title="Remove this person?" onClose={onClose}>
+      <form onSubmit={start}>
+        <p>
+          <strong>
+            <bdi>{name}</bdi>
+          </strong>{' '}
+          is signed out everywhere, belongs to no workspace any more, and cannot sign in again before an administrator
+          adds them. Their calls stay in the accounts. This cannot be undone.
+        </p>
+        <Field label="Their keys" hint="Whoever knows the secret of a key can use it until it is disabled">
+          <select
+            value={heir.value}
+            onChange={(event) => {
+              heir.value = event.currentTarget.value;
+            }}
+          >
+            <option value="">are disabled at once</option>
+            {others.map((person) => (
+              <option key={person.id} value={person.id}>
+                {`stay enabled and belong to ${personName(person)}`}
+              </option>
+            ))}
+          </select>
+        </Field>
+        {failure}
+        <div class="actions">
+          <button type="button" onClick={onClose}>
+            Keep them
+          </button>
+          <button type="submit" class="danger" disabled={isRunning}>
+            Remove <bdi>{name.slice(0, 40)}</bdi>
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** The people of the organization, for administrators. */
+export function People({ onChange }: { onChange(): void }) {
+  const offset = useSignal(0);
+  const removed = useSignal<OrganizationMember | undefined>(undefined);
+  const people = useLoaded(
+    (signal) => call('listOrganizationMembers', { query: { limit: PAGE, offset: offset.value } }, signal),
+    String(offset.value),
+  );
+  const offered = useLoaded(
+    async (signal) =>
+      removed.value === undefined
+        ? undefined
+        : (await call('listOrganizationMembers', { query: { limit: OFFERED_MAX } }, signal)).data,
+    removed.value?.id,
+  );
+  const close = () => {
+    removed.value = undefined;
+  };
+  return (
+    <section class="card">
+      <h2>People of the organization</h2>
+      <Show of={people}>
+        {({ data, total_count }) => (
+          <>
+            <ul class="rows">
+              {data.map((person) => {
+                const isYou = person.id === session.value?.user_id;
+                const name = isYou ? `${session.value?.user_name} (you)` : personName(person);
+                const full = [person.first_name, person.last_name].filter(Boolean).join(' ');
+                return (
+                  <li key={person.id}>
+                    <span>
+                      <a href={usageOf({ user: person.id })} data-page title="Usage in all workspaces">
+                        <bdi>{name}</bdi>
+                      </a>{' '}
+                      {!isYou && full !== '' && full !== name && <bdi class="dim">{full} </bdi>}
+                      <span class="tag">{person.role === 'org:admin' ? 'administrator' : 'member'}</span>
+                    </span>
+                    {!isYou && (
+                      <button
+                        type="button"
+                        class="small danger"
+                        aria-label={`Remove ${name} from the organization`}
+                        onClick={() => {
+                          removed.value = person;
+                        }}
+                      >
+                        Remove
+                      </button>
+                    )}
+                  </li>
+                );
+              })}
+            </ul>
+            {total_count > PAGE && (
+              <Pager
+                offset={offset.value}
+                limit={PAGE}
+                total={total_count}
+                onMove={(next) => {
+                  offset.value = next;
+                }}
+              />
+            )}
+          </>
+        )}
+      </Show>
+      <details>
+        <summary>Add a person or change a role</summary>
+        <p>
+          With OpenID Connect, <code>oidc.provision</code> says who is added at the first sign-in. Others are added on
+          the machine of the gateway:
+        </p>
+        <Code text="model-gateway users add --email ada@example.com --role member" label="Add a person" />
+        <Code text="model-gateway users set ada@example.com --role admin" label="Change a role" />
+      </details>
+      {removed.value !== undefined && (
+        <RemovePerson
+          of={removed.value}
+          others={(offered.value ?? []).filter(({ id }) => id !== removed.value?.id)}
+          onClose={close}
+          onDone={() => {
+            close();
+            people.reload();
+            onChange();
+          }}
+        />
+      )}
+    </section>
+  );
+}
