@@ -41,9 +41,13 @@ interface Recipe {
   enter(port: number): Promise<Target>;
 }
 
-/** Extra flags for the gateway's own process, such as the profiler's. */
+/** How the gateway is started. */
 export interface StartOptions {
+  /** The folder of its commit; this one by default. */
+  tree?: string;
+  /** Flags of Node besides those of `npm start`, such as the profiler's; a later one takes effect. */
   node_flags?: readonly string[];
+  environment?: Readonly<Record<string, string>>;
   /** Reuse a data directory: a second start. */
   data_directory?: string;
   /** How long a ready server is left alone before its idle use is read. */
@@ -95,10 +99,16 @@ async function gatewayTarget(port: number): Promise<Target> {
   return { port, path: '/api/v1/chat/completions', headers: { authorization: `Bearer ${key}` } };
 }
 
-/** The flags that `npm start` passes to Node. */
-function startArguments(): string[] {
-  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } };
-  return scripts.start.split(' ').slice(1);
+/** What `npm start` of a commit passes to Node, with further flags. */
+function startArguments(tree: string, flags: readonly string[]): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(tree, 'package.json'), 'utf8')) as { scripts: { start: string } };
+  const [, ...words] = scripts.start.split(' ');
+  words.splice(
+    words.findIndex((word) => !word.startsWith('-')),
+    0,
+    ...flags,
+  );
+  return words;
 }
 
 function gatewayRecipe(site: Site, port: number, options: StartOptions): Recipe {
@@ -106,11 +116,12 @@ function gatewayRecipe(site: Site, port: number, options: StartOptions): Recipe 
   mkdirSync(data, { recursive: true });
   const config = join(data, 'bench.yaml');
   writeFileSync(config, gatewayConfig(site));
-  const flags = options.node_flags ?? [];
+  const tree = options.tree ?? ROOT;
   return {
-    args: flags.length === 0 ? startArguments() : [...flags, join(ROOT, 'src/main.ts'), 'serve'],
-    cwd: ROOT,
+    args: startArguments(tree, options.node_flags ?? []),
+    cwd: tree,
     env: {
+      ...options.environment,
       GATEWAY_HOST: '127.0.0.1',
       GATEWAY_PORT: String(port),
       GATEWAY_DATA_DIR: data,
