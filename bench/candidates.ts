@@ -17,6 +17,8 @@ export interface Site {
   directory: string;
   upstream_port: number;
   core: number | undefined;
+  /** The upstream speaks TLS; `NODE_EXTRA_CA_CERTS` of the gateway names its authority. */
+  is_secure?: boolean;
 }
 
 /** A started server whose answers were checked. */
@@ -83,7 +85,7 @@ function gatewayConfig(site: Site): string {
       bench: {
         name: 'Bench',
         dialect: 'openai-chat',
-        base_url: `http://127.0.0.1:${site.upstream_port}/v1`,
+        base_url: `${site.is_secure === true ? 'https' : 'http'}://127.0.0.1:${site.upstream_port}/v1`,
         api_key: 'bench-credential',
       },
     },
@@ -168,6 +170,22 @@ export async function startUpstream(directory: string, core: number | undefined)
   });
   const readyMs = await program.ready(port, '/', () => true);
   return { name: 'direct', program, target: await plainTarget(port), ready_ms: readyMs, idle: program.usage() };
+}
+
+/** Starts the same provider with TLS; returns its port. */
+export async function startSecureUpstream(
+  directory: string,
+  core: number | undefined,
+  files: { key: string; cert: string },
+): Promise<number> {
+  const port = await freePort();
+  const program = new Program({
+    args: [join(import.meta.dirname, 'servers/upstream.ts'), String(port), files.key, files.cert],
+    log: join(directory, 'secure-upstream.log'),
+    core,
+  });
+  while (!program.tail().includes('listening') && !program.ended) await sleep(20);
+  return port;
 }
 
 /** Starts a candidate, and returns it after it has answered one whole and one streamed request exactly. */

@@ -2,10 +2,11 @@
  * Gateways of several commits, or of one commit with several flags, in turn in one run, so that their costs can be compared. A figure's
  * ratio is the median of the ratios of its rounds to the same rounds of the first gateway, with the quartiles.
  */
-import { mkdirSync, rmSync } from 'node:fs';
+import { mkdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { parseArgs } from 'node:util';
-import { type Candidate, type Site, start, startUpstream } from './candidates.ts';
+import { privateCa } from '../test/private-ca.ts';
+import { type Candidate, type Site, start, startSecureUpstream, startUpstream } from './candidates.ts';
 import { chunkCpu, firstToken, latency, throughput } from './measure.ts';
 import { pinSelf, stopAll } from './process.ts';
 import { cpuPerChunkUs, cpuPerRequestUs, digits, median, p50, p99, quantile, table } from './report.ts';
@@ -14,7 +15,7 @@ const MEASURES = ['cold', 'whole', 'rate', 'chunk', 'first_token', 'memory'] as 
 type Measure = (typeof MEASURES)[number];
 
 const USAGE = `node bin/launch.cjs bench/trees.ts --trees 'DIR, DIR NAME=VALUE --flag, …' [options]
-  --trees LIST     gateways: a folder each, with variables and flags of Node
+  --trees LIST     gateways: a folder each, with variables and flags of Node; https: by TLS to the upstream
   --only LIST      of ${MEASURES.join(', ')}
   --rounds N       rounds of each measurement (6)
   --seconds N      length of one window (2)
@@ -47,17 +48,19 @@ interface Variant {
   tree: string;
   environment: Record<string, string>;
   node_flags: string[];
+  is_secure: boolean;
 }
 
 function readVariant(text: string): Variant {
   const name = text.trim();
   const [folder = '.', ...words] = name.split(/\s+/);
-  const variant: Variant = { name, tree: resolve(folder), environment: {}, node_flags: [] };
+  const variant: Variant = { name, tree: resolve(folder), environment: {}, node_flags: [], is_secure: false };
   for (const word of words) {
     const [variable = '', value] = word.split('=');
     if (word.startsWith('-')) variant.node_flags.push(word);
+    else if (word === 'https') variant.is_secure = true;
     else if (value !== undefined) variant.environment[variable] = word.slice(variable.length + 1);
-    else throw new Error(`${word} is neither a flag nor NAME=VALUE.`);
+    else throw new Error(`${word} is neither a flag, NAME=VALUE nor https.`);
   }
   return variant;
 }
@@ -115,7 +118,7 @@ function report(variants: readonly Variant[]): void {
   process.stdout.write(`\n${table('Medians (quartiles)', ['', ...columns, 'rounds'], rows)}\n`);
 }
 
-async function measure(variants: readonly Variant[], measures: readonly Measure[], site: Site): Promise<void> {
+async function measure(variants: readonly Variant[], measures: readonly Measure[], sites: Sites): Promise<void> {
   const windowMs = Number(values.seconds) * 1_000;
   const untilMs = performance.now() + Number(values.minutes) * 60_000;
   const isLate = () => performance.now() > untilMs;
@@ -124,7 +127,7 @@ async function measure(variants: readonly Variant[], measures: readonly Measure[
 
   for (let round = 0; measures.includes('cold') && round < Number(values.rounds) && !isLate(); round += 1) {
     for (const index of turns(round)) {
-      const candidate = await start('gateway', site, variants[index]);
+      const candidate = await sites.start(variants[index]!);
       const window = await throughput(candidate, 64, COLD_MS);
       note({ 'CPU of one in the first 5 s, us': cpuPerRequestUs(window) }, index, variants.length);
       await candidate.program.stop();
@@ -134,7 +137,7 @@ async function measure(variants: readonly Variant[], measures: readonly Measure[
   if (windows.length === 0) return;
   const candidates: Candidate[] = [];
   for (const variant of variants) {
-    const candidate = await start('gateway', site, variant);
+    const candidate = await sites.start(variant);
     candidates.push(candidate);
     await throughput(candidate, 64, Number(values.warm) * 1_000);
     await firstToken(candidate, 50, Number(values.warm) * 500);
@@ -150,6 +153,34 @@ async function measure(variants: readonly Variant[], measures: readonly Measure[
   }
 }
 
+/** Starts gateways beside the upstream that they call. */
+class Sites {
+  readonly #plain: Site;
+  #secure: { site: Site; ca_file: string } | undefined;
+
+  constructor(plain: Site) {
+    this.#plain = plain;
+  }
+
+  async addSecure(core: number | undefined): Promise<void> {
+    const { directory } = this.#plain;
+    const { ca, cert, key, remove } = privateCa(['IP:127.0.0.1']);
+    remove();
+    const files = { ca: join(directory, 'ca.pem'), cert: join(directory, 'cert.pem'), key: join(directory, 'key.pem') };
+    writeFileSync(files.ca, ca);
+    writeFileSync(files.cert, cert);
+    writeFileSync(files.key, key);
+    const port = await startSecureUpstream(directory, core, files);
+    this.#secure = { site: { ...this.#plain, upstream_port: port, is_secure: true }, ca_file: files.ca };
+  }
+
+  start(variant: Variant): Promise<Candidate> {
+    if (!variant.is_secure || this.#secure === undefined) return start('gateway', this.#plain, variant);
+    const environment = { NODE_EXTRA_CA_CERTS: this.#secure.ca_file, ...variant.environment };
+    return start('gateway', this.#secure.site, { ...variant, environment });
+  }
+}
+
 async function run(): Promise<void> {
   const names = values.only.split(',').map((name) => name.trim());
   const measures = MEASURES.filter((measure) => names.includes(measure));
@@ -160,7 +191,9 @@ async function run(): Promise<void> {
   try {
     const cores = pinSelf();
     const upstream = await startUpstream(directory, cores?.ends);
-    await measure(variants, measures, { directory, upstream_port: upstream.target.port, core: cores?.server });
+    const sites = new Sites({ directory, upstream_port: upstream.target.port, core: cores?.server });
+    if (variants.some(({ is_secure }) => is_secure)) await sites.addSecure(cores?.ends);
+    await measure(variants, measures, sites);
   } finally {
     await stopAll();
     rmSync(directory, { recursive: true, force: true });
