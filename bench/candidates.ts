@@ -50,6 +50,8 @@ export interface StartOptions {
   /** Flags of Node besides those of `npm start`, such as the profiler's; a later one takes effect. */
   node_flags?: readonly string[];
   environment?: Readonly<Record<string, string>>;
+  /** Options of the command `serve`. */
+  options?: readonly string[];
   /** Reuse a data directory: a second start. */
   data_directory?: string;
   /** How long a ready server is left alone before its idle use is read. */
@@ -120,7 +122,7 @@ function gatewayRecipe(site: Site, port: number, options: StartOptions): Recipe 
   writeFileSync(config, gatewayConfig(site));
   const tree = options.tree ?? ROOT;
   return {
-    args: startArguments(tree, options.node_flags ?? []),
+    args: [...startArguments(tree, options.node_flags ?? []), ...(options.options ?? [])],
     cwd: tree,
     env: {
       ...options.environment,

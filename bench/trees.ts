@@ -15,7 +15,7 @@ const MEASURES = ['cold', 'whole', 'rate', 'chunk', 'first_token', 'memory'] as 
 type Measure = (typeof MEASURES)[number];
 
 const USAGE = `node bin/launch.cjs bench/trees.ts --trees 'DIR, DIR NAME=VALUE --flag, …' [options]
-  --trees LIST     gateways: a folder each, with variables and flags of Node; https: by TLS to the upstream
+  --trees LIST     gateways: a folder each, with variables, flags of Node, --workers=N; https: by TLS to the upstream
   --only LIST      of ${MEASURES.join(', ')}
   --rounds N       rounds of each measurement (6)
   --seconds N      length of one window (2)
@@ -48,16 +48,25 @@ interface Variant {
   tree: string;
   environment: Record<string, string>;
   node_flags: string[];
+  options: string[];
   is_secure: boolean;
 }
 
 function readVariant(text: string): Variant {
   const name = text.trim();
   const [folder = '.', ...words] = name.split(/\s+/);
-  const variant: Variant = { name, tree: resolve(folder), environment: {}, node_flags: [], is_secure: false };
+  const variant: Variant = {
+    name,
+    tree: resolve(folder),
+    environment: {},
+    node_flags: [],
+    options: [],
+    is_secure: false,
+  };
   for (const word of words) {
     const [variable = '', value] = word.split('=');
-    if (word.startsWith('-')) variant.node_flags.push(word);
+    if (variable === '--workers') variant.options.push(word);
+    else if (word.startsWith('-')) variant.node_flags.push(word);
     else if (word === 'https') variant.is_secure = true;
     else if (value !== undefined) variant.environment[variable] = word.slice(variable.length + 1);
     else throw new Error(`${word} is neither a flag, NAME=VALUE nor https.`);
