@@ -17,6 +17,8 @@ export interface Site {
   directory: string;
   upstream_port: number;
   core: number | undefined;
+  /** The upstream speaks TLS; `NODE_EXTRA_CA_CERTS` of the gateway names its authority. */
+  is_secure?: boolean;
 }
 
 /** A started server whose answers were checked. */
@@ -41,9 +43,15 @@ interface Recipe {
   enter(port: number): Promise<Target>;
 }
 
-/** Extra flags for the gateway's own process, such as the profiler's. */
+/** How the gateway is started. */
 export interface StartOptions {
+  /** The folder of its commit; this one by default. */
+  tree?: string;
+  /** Flags of Node besides those of `npm start`, such as the profiler's; a later one takes effect. */
   node_flags?: readonly string[];
+  environment?: Readonly<Record<string, string>>;
+  /** Options of the command `serve`. */
+  options?: readonly string[];
   /** Reuse a data directory: a second start. */
   data_directory?: string;
   /** How long a ready server is left alone before its idle use is read. */
@@ -79,7 +87,7 @@ function gatewayConfig(site: Site): string {
       bench: {
         name: 'Bench',
         dialect: 'openai-chat',
-        base_url: `http://127.0.0.1:${site.upstream_port}/v1`,
+        base_url: `${site.is_secure === true ? 'https' : 'http'}://127.0.0.1:${site.upstream_port}/v1`,
         api_key: 'bench-credential',
       },
     },
@@ -95,10 +103,16 @@ async function gatewayTarget(port: number): Promise<Target> {
   return { port, path: '/api/v1/chat/completions', headers: { authorization: `Bearer ${key}` } };
 }
 
-/** The flags that `npm start` passes to Node. */
-function startArguments(): string[] {
-  const { scripts } = JSON.parse(readFileSync(join(ROOT, 'package.json'), 'utf8')) as { scripts: { start: string } };
-  return scripts.start.split(' ').slice(1);
+/** What `npm start` of a commit passes to Node, with further flags. */
+function startArguments(tree: string, flags: readonly string[]): string[] {
+  const { scripts } = JSON.parse(readFileSync(join(tree, 'package.json'), 'utf8')) as { scripts: { start: string } };
+  const [, ...words] = scripts.start.split(' ');
+  words.splice(
+    words.findIndex((word) => !word.startsWith('-')),
+    0,
+    ...flags,
+  );
+  return words;
 }
 
 function gatewayRecipe(site: Site, port: number, options: StartOptions): Recipe {
@@ -106,11 +120,12 @@ function gatewayRecipe(site: Site, port: number, options: StartOptions): Recipe 
   mkdirSync(data, { recursive: true });
   const config = join(data, 'bench.yaml');
   writeFileSync(config, gatewayConfig(site));
-  const flags = options.node_flags ?? [];
+  const tree = options.tree ?? ROOT;
   return {
-    args: flags.length === 0 ? startArguments() : [...flags, join(ROOT, 'src/main.ts'), 'serve'],
-    cwd: ROOT,
+    args: [...startArguments(tree, options.node_flags ?? []), ...(options.options ?? [])],
+    cwd: tree,
     env: {
+      ...options.environment,
       GATEWAY_HOST: '127.0.0.1',
       GATEWAY_PORT: String(port),
       GATEWAY_DATA_DIR: data,
@@ -157,6 +172,22 @@ export async function startUpstream(directory: string, core: number | undefined)
   });
   const readyMs = await program.ready(port, '/', () => true);
   return { name: 'direct', program, target: await plainTarget(port), ready_ms: readyMs, idle: program.usage() };
+}
+
+/** Starts the same provider with TLS; returns its port. */
+export async function startSecureUpstream(
+  directory: string,
+  core: number | undefined,
+  files: { key: string; cert: string },
+): Promise<number> {
+  const port = await freePort();
+  const program = new Program({
+    args: [join(import.meta.dirname, 'servers/upstream.ts'), String(port), files.key, files.cert],
+    log: join(directory, 'secure-upstream.log'),
+    core,
+  });
+  while (!program.tail().includes('listening') && !program.ended) await sleep(20);
+  return port;
 }
 
 /** Starts a candidate, and returns it after it has answered one whole and one streamed request exactly. */

@@ -8,6 +8,14 @@ export function median(values: readonly number[]): number {
   return sorted.length === 0 ? Number.NaN : (sorted[middle - 1]! + sorted[middle]!) / 2;
 }
 
+/** A quantile, interpolated between two values; NaN if there are none. */
+export function quantile(values: readonly number[], share: number): number {
+  const sorted = values.toSorted((a, b) => a - b);
+  const place = (sorted.length - 1) * share;
+  const [low = Number.NaN, high = low] = [sorted[Math.floor(place)], sorted[Math.ceil(place)]];
+  return low + (high - low) * (place - Math.floor(place));
+}
+
 /** The rounds of one measurement for one candidate, in the order in which they ran. */
 export interface Series<Round> {
   name: string;

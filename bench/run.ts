@@ -28,6 +28,7 @@ const USAGE = `npm run bench -- [options]
   --servers LIST   of ${CANDIDATE_NAMES.join(', ')}
   --seconds N      length of one counted window
   --rounds N       rounds of each measurement
+  --streams N      open streams of first_token and chunk_cpu (200)
   --full           long windows, more rounds, more settings; also the slow peer, litellm
   --install-peers  install the peers in a folder of their own (bench/README.md), and end
 `;
@@ -48,7 +49,6 @@ const SUBJECTS: Record<Kind, readonly CandidateName[]> = {
   memory: ['pipe', 'bare', 'crabllm', 'portkey', 'gateway'],
 };
 
-const STREAMS_OPEN = 200;
 const MEMORY_STREAMS = 1_000;
 /**
  * Whole answers, then streams, for this time each: at two thousand requests a second V8 compiles for about ten seconds.
@@ -67,6 +67,8 @@ interface Plan {
   /** Rounds of measurements that need a fresh process each time. */
   start_rounds: number;
   connections: readonly number[];
+  /** Open at all times for the first token and for the cost of a chunk. */
+  streams: number;
   rates_per_second: readonly number[];
   full: boolean;
 }
@@ -86,6 +88,7 @@ function readPlan(): Plan {
       servers: { type: 'string' },
       seconds: { type: 'string' },
       rounds: { type: 'string' },
+      streams: { type: 'string' },
       full: { type: 'boolean', default: false },
       'install-peers': { type: 'boolean', default: false },
       help: { type: 'boolean', default: false },
@@ -117,6 +120,7 @@ function readPlan(): Plan {
     rounds: positive(values.rounds, full ? 7 : 4),
     start_rounds: full ? 5 : 1,
     connections: full ? [32, 64] : [64],
+    streams: positive(values.streams, 200),
     rates_per_second: [500, 1_000],
     full,
   };
@@ -201,12 +205,12 @@ async function measureWindows(kind: WindowKind, candidates: readonly Candidate[]
       }
       return;
     case 'first_token':
-      return section('first_token', `Time to the first token: ${STREAMS_OPEN} streams at 50 chunks/s`, (candidate) =>
-        firstToken(candidate, STREAMS_OPEN, plan.window_ms),
+      return section('first_token', `Time to the first token: ${plan.streams} streams at 50 chunks/s`, (candidate) =>
+        firstToken(candidate, plan.streams, plan.window_ms),
       );
     case 'chunk_cpu':
-      return section('chunk_cpu', `CPU of a streamed chunk: ${STREAMS_OPEN} streams at 100 chunks/s`, (candidate) =>
-        chunkCpu(candidate, STREAMS_OPEN, plan.window_ms),
+      return section('chunk_cpu', `CPU of a streamed chunk: ${plan.streams} streams at 100 chunks/s`, (candidate) =>
+        chunkCpu(candidate, plan.streams, plan.window_ms),
       );
   }
 }

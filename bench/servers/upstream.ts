@@ -1,9 +1,11 @@
+import { readFileSync } from 'node:fs';
 import { createServer, type Socket } from 'node:net';
+import { createServer as createSecureServer } from 'node:tls';
 import { HttpReader } from '../http-reader.ts';
 import { ANSWER_BODY, STREAM_EVENTS, type StreamShape, streamShape } from '../workload.ts';
 
 /**
- * The provider of the benchmark: chat completions over HTTP/1.1 on plain sockets, so that it costs a fraction of any
+ * The provider of the benchmark: chat completions over HTTP/1.1 on plain sockets or TLS, so that it costs a fraction of any
  * server under test. A paced stream makes one write for each chunk, as providers do.
  */
 
@@ -109,7 +111,7 @@ function answer(socket: Socket, head: string, body: string): void {
   else socket.write(ANSWER);
 }
 
-const server = createServer({ noDelay: true }, (socket) => {
+function accept(socket: Socket): void {
   let head = '';
   let body = '';
   const reader = new HttpReader({
@@ -124,9 +126,15 @@ const server = createServer({ noDelay: true }, (socket) => {
   });
   socket.on('data', (bytes) => reader.push(bytes));
   socket.on('error', () => socket.destroy());
-});
+}
 
-server.listen({ host: '127.0.0.1', port: Number(process.argv[2] ?? 0), backlog: 4_096 }, () => {
+/** The port; for TLS also the files of the key and of the certificate. */
+const [port = '0', key, cert] = process.argv.slice(2);
+const server =
+  key === undefined || cert === undefined
+    ? createServer({ noDelay: true }, accept)
+    : createSecureServer({ key: readFileSync(key), cert: readFileSync(cert), noDelay: true }, accept);
+server.listen({ host: '127.0.0.1', port: Number(port), backlog: 4_096 }, () => {
   const address = server.address();
   if (address !== null && typeof address === 'object') process.stdout.write(`listening ${address.port}\n`);
 });
