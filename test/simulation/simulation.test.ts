@@ -20,9 +20,12 @@ const PLANTED = inTier(
 );
 /**
  * Processes stop rarely and for a moment only, so that chance does not hit it in this number of runs. These runs are
- * aimed at it.
+ * aimed at it. The seed of the first one is a run of usual length; seed 1 has six times as many events.
  */
-const AIMED: readonly RunOptions[] = [{ aim: 'draining' }, { aim: 'draining', mode: 'soft' }];
+const AIMED: readonly [number, RunOptions][] = [
+  [3, { aim: 'draining' }],
+  [1, { aim: 'draining', mode: 'soft' }],
+];
 
 describe('the ledger, simulated', () => {
   test('a seed repeats a run exactly', PATIENCE, async () => {
@@ -50,7 +53,7 @@ describe('the ledger, simulated', () => {
       for (const [mode, seeds] of Object.entries(SEEDS) as [Mode, number][]) {
         for (let seed = 1; seed <= seeds; seed++) await run(seed, { mode });
       }
-      for (const options of AIMED) await run(1, options);
+      for (const [seed, options] of AIMED) await run(seed, options);
       expect(broken).toEqual([]);
       // A few runs do not end at every step.
       const expected: Step[] = inTier([], [...STEPS, SLICED_STEP]);
