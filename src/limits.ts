@@ -395,7 +395,7 @@ export const limits = {
   /** Chunks that are passed on before other requests are served. */
   stream_slice_chunks: 512,
   /** Characters of these chunks, and of one chunk. A longer chunk is divided. */
-  stream_slice_chars: 512 * 1024,
+  stream_slice_chars: 256 * 1024,
   stream_chunk_chars_max: 128 * 1024,
   /** One frame of an upstream's stream. */
   stream_frame_bytes_max: 16 * 1024 * 1024,

@@ -319,6 +319,16 @@ describe('chunks of a long text', () => {
   });
 });
 
+test('a text of half surrogates, which take longest to write, is passed on in slices of less than 2 MiB of JSON', () => {
+  const chunks = dividedChunks([{ delta: { content: '\ud83d'.repeat(1_500_000) }, finish_reason: 'stop' }]);
+  const sizes: number[] = [];
+  for (let at = 0; at < chunks.length; at = sliceEnd(chunks, at)) {
+    const texts = chunks.slice(at, sliceEnd(chunks, at)).map(({ delta }) => JSON.stringify(delta.content));
+    sizes.push(texts.join('').length);
+  }
+  expect(Math.max(...sizes)).toBeLessThan(2 * 1024 * 1024);
+});
+
 describe('an answer with very many parts of reasoning', () => {
   const PARTS = 9_000;
   const text = 'She said "yes". '.repeat(70);
