@@ -1,11 +1,11 @@
-/** `node bin/launch.cjs test/console/speed.ts`: sizes and times of the console over the demo, in a browser without a cache. */
+/** `node bin/launch.cjs test/console/speed.ts [LOADS]`: sizes and times of the console over the demo, in a browser without a cache. */
 import { readdirSync, statSync } from 'node:fs';
 import { join, resolve } from 'node:path';
 import { type BrowserContext, chromium, type Page } from 'playwright-core';
 import { BROWSER } from './browser.ts';
 import { startDemo } from './demo.ts';
 
-const LOADS = 12;
+const LOADS = Number(process.argv[2] ?? 15);
 /** What a person does to a page, and what changes there with the answer. */
 const FILTERS = [
   ['logs', 'select', ['problems', 'completed', 'rescued', ''], '.log-bar p'],
