@@ -39,7 +39,7 @@ async function timeRequest(title: string, path: string, body?: object): Promise<
 async function timeRequests(): Promise<{ hash: string; model: string }> {
   const { data } = (await ask('/generations?limit=1')).answer as { data: { api_key_hash: string; model: string }[] };
   const { api_key_hash: hash = '', model = '' } = data[0] ?? {};
-  const model_ = encodeURIComponent(model);
+  const encodedModel = encodeURIComponent(model);
   const end = new Date(Math.ceil(Date.now() / DAY_MS) * DAY_MS);
   const iso = (days: number) => new Date(end.getTime() - days * DAY_MS).toISOString().replace('.000Z', 'Z');
   const monthAgo = iso(30);
@@ -47,9 +47,9 @@ async function timeRequests(): Promise<{ hash: string; model: string }> {
   for (const [title, path] of [
     ['calls', '/generations'],
     ['calls of a key', `/generations?api_key_hash=${hash}`],
-    ['calls of a model', `/generations?model=${model_}`],
+    ['calls of a model', `/generations?model=${encodedModel}`],
     ['failed calls', '/generations?error=true'],
-    ['failed calls of a key and a model', `/generations?error=true&api_key_hash=${hash}&model=${model_}`],
+    ['failed calls of a key and a model', `/generations?error=true&api_key_hash=${hash}&model=${encodedModel}`],
     ['calls of at least a dollar', '/generations?min_cost=1'],
     ['calls of a month, the oldest first', `/generations?from=${monthAgo}&order=asc`],
     ['calls with their totals', '/generations?totals=true'],
@@ -67,7 +67,7 @@ async function timeRequests(): Promise<{ hash: string; model: string }> {
   ] as const)
     await timeRequest(title, path);
   print('A year of usage');
-  const time_range = { start: iso(365), end: iso(0) };
+  const timeRange = { start: iso(365), end: iso(0) };
   for (const [title, query] of [
     ['spend', { metrics: ['credits_usage', 'request_count'] }],
     ['spend by month', { metrics: ['credits_usage'], granularity: 'month' }],
@@ -90,7 +90,7 @@ async function timeRequests(): Promise<{ hash: string; model: string }> {
     ],
     ['p95 latency by day', { metrics: ['p95_latency'], granularity: 'day' }],
   ] as const)
-    await timeRequest(title, '/analytics/query', { time_range, ...query });
+    await timeRequest(title, '/analytics/query', { time_range: timeRange, ...query });
   return { hash, model };
 }
 
