@@ -1,7 +1,7 @@
 import { execFile } from 'node:child_process';
 import { existsSync, globSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { dirname, join, resolve } from 'node:path';
 import { promisify } from 'node:util';
 import { expect, test } from 'vitest';
 import { parse } from 'yaml';
@@ -169,8 +169,8 @@ test('every source file that a document names by its path exists', () => {
   const missing: string[] = [];
   for (const { file, text } of allDocuments()) {
     for (const [, path = ''] of text.matchAll(/`([\w.-]+(?:\/[\w.-]+)+\.[jt]s)`/g)) {
-      // Paths are from the root, from `src`, or, in the table of packages, from the room of the row.
-      if (!['', 'src', 'src/providers'].some((base) => existsSync(join(root, base, path))))
+      // Paths are from the root, from `src`, from the folder of the document, or, in the table of packages, from the room of the row.
+      if (!['', 'src', dirname(file), 'src/providers'].some((base) => existsSync(join(root, base, path))))
         missing.push(`${file}: ${path}`);
     }
   }

@@ -177,6 +177,8 @@ describe('fields that are not known for any wire', () => {
     ['anything', ' gopher://10.0.0.1:6379/x'],
     ['anything', 'http:\\\\169.254.169.254\\'],
     ['anything', 'ht\ntp://vault/'],
+    ['anything', 'http://[fe80::1%25eth0]/'],
+    ['anything', 'file:secrets'],
     ['remote_host', '10.0.0.1'],
     ['hosts[0]', ['[::1]:6379']],
   ])(

@@ -185,8 +185,9 @@ test('calls that failed at another endpoint do not all move to it at once', asyn
     site.plays(() => DOWN, 'fair');
     await site.ask(1, 'wire/three', { only: ['fair'] });
     site.pass(OVER);
-    site.plays(() => [{ wait: 200 }, ...DOWN]);
-    site.plays(() => [{ wait: 200 }, ...OK], 'fair');
+    // All calls have begun at `cheap` before the first one fails there.
+    site.plays(() => [{ wait: 1_000 }, ...DOWN]);
+    site.plays(() => [{ wait: 1_000 }, ...OK], 'fair');
     expect(new Set(await site.ask(20, 'wire/three'))).toEqual(new Set([200]));
     expect(['cheap', 'fair', 'dear'].map(site.seen)).toEqual([20, 2, 19]);
   } finally {
@@ -200,8 +201,9 @@ test("the client's order is kept, whichever call probes", async () => {
     site.plays(() => DOWN, 'fair');
     await site.ask(1, 'wire/three', { only: ['fair'] });
     site.pass(OVER);
-    site.plays(() => [{ wait: 200 }, ...DOWN]);
-    site.plays(() => [{ wait: 200 }, ...OK], 'fair');
+    // All calls have begun at `cheap` before the first one fails there.
+    site.plays(() => [{ wait: 1_000 }, ...DOWN]);
+    site.plays(() => [{ wait: 1_000 }, ...OK], 'fair');
     await site.ask(20, 'wire/three', { order: ['cheap', 'fair'] });
     expect(['cheap', 'fair', 'dear'].map(site.seen)).toEqual([20, 21, 0]);
   } finally {

@@ -20,7 +20,7 @@ const PLANTED = inTier(
 );
 /**
  * Processes stop rarely and for a moment only, so that chance does not hit it in this number of runs. These runs are
- * aimed at it. The seed of the first one is a run of usual length; seed 1 has six times as many events.
+ * aimed at it. Seed 3 is a run of usual length; with seed 1, this aim has six times as many events.
  */
 const AIMED: readonly [number, RunOptions][] = [
   [3, { aim: 'draining' }],

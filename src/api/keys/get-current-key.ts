@@ -48,8 +48,8 @@ export function getCurrentKey(server: Server, { keys, queries, recorder, now }: 
     // An application or a member must not see the spending of the organization.
     const scopes = key.made_by === null ? ALL_SCOPES : OWN_SCOPES;
     // Management keys call no model, so limits do not apply.
-    const found = key.is_management ? [] : await budgetStore(queries).findStates(principal, scopes, at);
-    const states = found.filter((state) => key.made_by === null || !isShared(state));
+    const all = key.is_management ? [] : await budgetStore(queries).findStates(principal, scopes, at);
+    const states = all.filter((state) => key.made_by === null || !isShared(state));
     const describe = (state: BudgetState) => describeKeyBudget(state, at);
     const budgets = inOrderOfScope(states.filter(isOwn).map(describe));
     const others = states.filter((state) => !isOwn(state)).map(describe);

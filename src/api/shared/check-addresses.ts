@@ -43,6 +43,8 @@ const SERVER_FIELDS = [
 const CONTROL = /\p{Cc}/u;
 const AMBIGUOUS_HOST = /[\s\\]/;
 const AUTHORITY = /^https?:\/\/([^/?#]*)/i;
+/** An address whose host begins as IPv6. */
+const BRACKETED = /^[a-z][a-z0-9+.-]{0,20}:[\\/]{2}[^\\/?#\s]{0,256}\[/i;
 const HEAD_CHARS = 4_096;
 
 const WEB_SCHEME = /^(?:https?|wss?|ftp):$/;
@@ -91,10 +93,12 @@ function hostFault(host: string, rules: AddressRules): string | undefined {
 /** What is wrong with an address in a field whose name does not announce one: only that it leads into a network. */
 function otherFault(text: string, rules: AddressRules): string | undefined {
   const head = text.slice(0, HEAD_CHARS).trim();
-  if (/^file:[\\/]/i.test(head)) return 'must not be the address of a local file';
+  if (/^file:\S/i.test(head)) return 'must not be the address of a local file';
   // Two slashes also start a comment and base64.
   const isRelative = /^[\\/]{2}/.test(head);
   const url = URL.parse(isRelative ? `http:${head}` : head);
+  // Some readers accept an IPv6 address with a zone, which is always inside a network; the URL standard does not.
+  if (url === null && BRACKETED.test(head)) return 'must not be an address inside a network';
   if (url === null || url.hostname === '' || listedAs(rules, url) !== undefined) return undefined;
   // In relative addresses and in other schemes, whose addresses are often names, a single word is not a host.
   const isWeb = !isRelative && WEB_SCHEME.test(url.protocol);

@@ -43,7 +43,7 @@ export function createScanner(set: FilterSet, pause: Pause): Scanner {
     return set.find(text);
   }
 
-  /** A text whose findings are known takes time as well: its caller goes on with them. */
+  /** Findings that are known take time as well: the caller applies them. */
   async function known(findings: Finding[]): Promise<Finding[]> {
     chars += SCAN_TEXT_CHARS;
     if (chars > scan_slice_chars) {

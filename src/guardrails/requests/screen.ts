@@ -283,9 +283,9 @@ async function findAll(units: readonly Unit[], screener: Screener): Promise<Refu
   }
   for (const run of runsOf(units)) {
     const parts = await scanner.across(run.map(({ text }) => text));
-    for (const [at, found] of [...parts].sort(([a], [b]) => a - b)) {
+    for (const [at, findings] of [...parts].sort(([a], [b]) => a - b)) {
       const unit = run[at]!;
-      for (const finding of found) unit.findings.push(finding);
+      for (const finding of findings) unit.findings.push(finding);
       const refusal = refusalOf(unit, set);
       if (refusal !== undefined) return refusal;
     }
