@@ -80,7 +80,7 @@ export class StoreMemory<T> {
       sizeOf(value: T): number;
       /** The name of a record or of what records depend on; undefined if the change concerns no record. */
       nameOf(change: Announcement): string | undefined;
-      /** The names that a record depends on, besides its own. `everything`: any change makes it stale. Not set: none. */
+      /** The names that a record depends on, besides its own. `everything` if each change makes it stale. Undefined if it depends on no others. */
       namesOf?(value: T): readonly string[] | 'everything';
     },
   ) {

@@ -240,7 +240,7 @@ export class PatternProgram {
     return this.#instructions[pc]!.op === ops.match;
   }
 
-  /** Adds the instructions reached without reading a character. `place` -1: any condition on the position may still hold. */
+  /** Adds the instructions reached without reading a character. With `place` -1 the position is unknown, and all conditions on it count as met. */
   #add(threads: Threads, first: number, start: number, place: number): void {
     const stack = this.#stack;
     stack[0] = first;
