@@ -10,6 +10,7 @@ import {
   isAlive,
   MANAGEMENT_KEY,
   makeKey,
+  metric,
   run,
   serve,
   start,
@@ -134,6 +135,19 @@ describe.skipIf(old === undefined || process.platform !== 'linux')('under an old
     await until('everything has ended', () => !pids.some(isAlive));
     expect(ran.out()).toContain('"msg":"stopped"');
   });
+});
+
+test.skipIf(process.platform !== 'linux')('worker processes get the flags of the heap', async () => {
+  const gateway = await serve({ args: ['--workers', '2'] });
+  await until('two workers serve', async () => (await metric(gateway, 'gateway_processes')) === 2);
+  const workers = childrenOf(gateway.child.pid ?? 0);
+  expect(workers).toHaveLength(2);
+  for (const pid of workers) {
+    expect(readFileSync(`/proc/${pid}/cmdline`, 'utf8')).toContain(
+      '\0--no-allocation-site-pretenuring\0--heap-growing-percent=100\0',
+    );
+  }
+  expect(await stop(gateway)).toBe(0);
 });
 
 test('without packages it requests npm ci', async () => {
