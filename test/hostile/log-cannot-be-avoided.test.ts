@@ -17,6 +17,7 @@ import { createPipeline } from '../../src/inference/pipeline.ts';
 import type { LoggedContent } from '../../src/schemas/logged-content.ts';
 import { generation } from '../generation-fixture.ts';
 import { type LoggingGateway, startLoggingGateway } from '../logging-gateway.ts';
+import { inTier } from '../tier.ts';
 
 let gateway: LoggingGateway;
 let upstream: Server;
@@ -176,8 +177,9 @@ const MEMBERS =
 
 test('whatever fields an upstream’s answer has, an answered call is kept and recorded', async () => {
   let answered = 0;
-  for (const member of MEMBERS.split(' ')) {
-    for (const value of ODD) {
+  for (const [nth, member] of MEMBERS.split(' ').entries()) {
+    // In the first tier each member with a third of the values, and each value with a third of the members.
+    for (const value of ODD.filter((_, at) => (at + nth) % inTier(3, 1) === 0)) {
       const message = { role: 'assistant', content: 'fine', [member]: value };
       for (const stream of [false, true]) {
         answer = stream
@@ -199,7 +201,7 @@ test('whatever fields an upstream’s answer has, an answered call is kept and r
       }
     }
   }
-  expect(answered).toBeGreaterThan(100);
+  expect(answered).toBeGreaterThan(inTier(33, 100));
   expect(gateway.log_lines.join('\n')).not.toContain('could not be logged');
 });
 

@@ -34,7 +34,7 @@ import { budgetOf, recorders } from '../ledger/recorder-fixture.ts';
 import { inTier } from '../tier.ts';
 import { endpoint, model } from './routing-fixture.ts';
 
-const REQUESTS = inTier(1_000, 10_000);
+const REQUESTS = inTier(400, 10_000);
 /** The number of parallel gateways. */
 const LANES = 5;
 const REQUESTS_A_WORLD = 100;
