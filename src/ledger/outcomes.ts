@@ -46,8 +46,8 @@ export class Outcomes {
     return this.#unflushed.has(id);
   }
 
-  /** The journal's line of an outcome that the store has not acknowledged. */
-  lineOf(id: string): string | undefined {
+  /** The journal's line of an outcome that the store has not acknowledged, in parts. */
+  lineOf(id: string): readonly string[] | undefined {
     const settle = this.#unflushed.get(id);
     return settle && outcomeLine(settle.charged, settle.record);
   }
@@ -92,13 +92,13 @@ export class Outcomes {
   }
 
   /** The hold becomes pending cost in one synchronous step: no other request can take its money in between. */
-  async #end(generation: GenerationRecord, hold: Hold, amountOf: (line: HoldLine) => number): Promise<void> {
+  #end(generation: GenerationRecord, hold: Hold, amountOf: (line: HoldLine) => number): Promise<void> {
     if (hold.is_settled) {
       brokenRule('settled_once', { generation: generation.id, cost_nano: generation.cost_nano });
-      return;
+      return Promise.resolve();
     }
     hold.is_settled = true;
-    await this.#write(generation, this.#options.book.settle(hold, amountOf));
+    return this.#write(generation, this.#options.book.settle(hold, amountOf));
   }
 
   /** Records an outcome that a replay has determined; its charges are pending. */

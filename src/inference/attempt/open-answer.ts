@@ -12,6 +12,7 @@ import type { JsonValue } from '../../schemas/json.ts';
 import { answerLevels, type StructureBounds } from '../../schemas/json-structure.ts';
 import type { Call } from '../call.ts';
 import { isMeaningful, type Meter } from '../money/meter.ts';
+import type { Attempt } from '../state.ts';
 import { AnswerBounds, cutParts, readable } from './answer-bounds.ts';
 import { type AnswerChunks, AnswerReader } from './answer-reader.ts';
 import { dividedChunks, sliceEnd, tokensOf } from './chunk-slices.ts';
@@ -114,46 +115,66 @@ function voidAnswer(first: readonly ChatChunk[], { finish_reason, native_finish_
 
 /**
  * Sends the request and waits until the answer has begun: for its first meaningful chunk, for the whole body of an answer that is not
- * streamed, and for the tool call if the prompt forces one. `meter` counts the first chunks. Throws `UpstreamError`, or
- * `CallCancelled` if the client left first.
+ * streamed, and for the tool call if the prompt forces one. The meter of `account` counts the first chunks; what a failed attempt is billed
+ * for is set in it. Throws `UpstreamError`, or `CallCancelled` if the client left first.
  */
 export async function openAnswer(
   prepared: PreparedAttempt,
   context: AttemptContext,
-  meter: Meter,
+  account: Pick<Attempt<PreparedAttempt, Meter>, 'meter' | 'used'>,
 ): Promise<OpenAnswer> {
-  const { candidate, dialect, encoded, payload } = prepared;
-  const { method, path, headers } = encoded;
-  const { stream, logprobs, top_logprobs } = context.call.request;
-  const isStreamed = stream === true;
-  const accept = isStreamed ? 'text/event-stream' : 'application/json';
-  const upstreamCall = new UpstreamCall({ candidate, dialect, method, path, headers, payload, accept }, context);
+  let upstreamCall: UpstreamCall | undefined;
   try {
+    upstreamCall = startCall(prepared, context);
     const response = await upstreamCall.exchange.response;
-    if (response.status >= 300) await refuse(dialect, response);
-    const type = String(response.headers['content-type'] ?? '');
-    if (isStreamed && /^text\/html\b/i.test(type)) await refuseHtml(response, dialect);
-    const isJson = !isStreamed || /^application\/json\b/i.test(type);
-    const read = isJson ? readBody : readBeginning;
-    const { call, step = 1 } = context;
-    const state: AttemptState = {
-      ...encoded.state,
-      // Ids of tool calls are made of it and must be unique in an answer of several steps.
-      generation_id: step === 1 ? call.generation_id : `${call.generation_id}/${step}`,
-      headers: response.headers,
-    };
-    const probabilities = isJson ? LOGPROBS_BOUNDS : EVENT_LOGPROBS_BOUNDS;
-    const bounds = logprobs === true || top_logprobs != null ? probabilities : ANSWER_BOUNDS;
-    const reading = read(prepared, { response, state, call, meter, upstreamCall, bounds });
+    if (response.status >= 300) await refuse(prepared.dialect, response);
+    const reading = readAnswer(prepared, context, { response, meter: account.meter, upstreamCall });
     const answer = reading instanceof Promise ? await reading : reading;
-    if (!meter.produced && meter.is_void) throw voidAnswer(answer.first, meter);
-    // An answer that was cut or filtered is accepted: it has another finish reason.
-    if (prepared.holds_back && meter.finish_reason === 'stop') throw missingCall({ has_ended: true });
+    requireAnswer(prepared, account.meter, answer);
     return answer;
   } catch (error) {
-    upstreamCall.release();
+    upstreamCall?.release();
+    // A failed attempt is billed for what it used, unless the provider itself calls it an error.
+    const isRefused = error instanceof UpstreamError && error.status !== null && error.status >= 400;
+    if (!isRefused) account.used = account.meter.usage(prepared.request);
     throw error;
   }
+}
+
+function startCall({ candidate, dialect, encoded, payload }: PreparedAttempt, context: AttemptContext): UpstreamCall {
+  const { method, path, headers } = encoded;
+  const accept = context.call.request.stream === true ? 'text/event-stream' : 'application/json';
+  return new UpstreamCall({ candidate, dialect, method, path, headers, payload, accept }, context);
+}
+
+/** Reads an answer whose headers have arrived until it has begun. */
+function readAnswer(
+  prepared: PreparedAttempt,
+  { call, step = 1 }: AttemptContext,
+  { response, meter, upstreamCall }: Pick<Opening, 'response' | 'meter' | 'upstreamCall'>,
+): OpenAnswer | Promise<OpenAnswer> {
+  const { stream, logprobs, top_logprobs } = call.request;
+  const isStreamed = stream === true;
+  const type = String(response.headers['content-type'] ?? '');
+  if (isStreamed && /^text\/html\b/i.test(type)) return refuseHtml(response, prepared.dialect);
+  const isJson = !isStreamed || /^application\/json\b/i.test(type);
+  const state: AttemptState = {
+    ...prepared.encoded.state,
+    // Ids of tool calls are made of it and must be unique in an answer of several steps.
+    generation_id: step === 1 ? call.generation_id : `${call.generation_id}/${step}`,
+    headers: response.headers,
+  };
+  const probabilities = isJson ? LOGPROBS_BOUNDS : EVENT_LOGPROBS_BOUNDS;
+  const bounds = logprobs === true || top_logprobs != null ? probabilities : ANSWER_BOUNDS;
+  const opening = { response, state, call, meter, upstreamCall, bounds };
+  return isJson ? readBody(prepared, opening) : readBeginning(prepared, opening);
+}
+
+/** Throws for an answer with nothing in it, or without the tool call that its request forces. */
+function requireAnswer({ holds_back }: PreparedAttempt, meter: Meter, { first }: OpenAnswer): void {
+  if (!meter.produced && meter.is_void) throw voidAnswer(first, meter);
+  // An answer that was cut or filtered is accepted: it has another finish reason.
+  if (holds_back && meter.finish_reason === 'stop') throw missingCall({ has_ended: true });
 }
 
 /**

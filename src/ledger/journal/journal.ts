@@ -23,8 +23,8 @@ export interface JournalOptions {
   boot: string;
   sync: JournalSync;
   clock: LedgerClock;
-  /** The line of an outcome; undefined if the store has the outcome. */
-  outcomeLineOf(id: string): string | undefined;
+  /** The line of an outcome in parts; undefined if the store has the outcome. */
+  outcomeLineOf(id: string): readonly string[] | undefined;
 }
 
 /**
@@ -113,9 +113,9 @@ export class Journal {
     return this.#durable.promise;
   }
 
-  /** Resolves when the outcome survives the end of the process. Rejects if it cannot be written. */
-  outcome(id: string, json: string): Promise<void> {
-    const refused = this.#append(json);
+  /** Resolves when the outcome, whose line is given in parts, survives the end of the process. Rejects if it cannot be written. */
+  outcome(id: string, line: readonly string[]): Promise<void> {
+    const refused = this.#append(...line);
     if (refused) return Promise.reject(refused);
     this.#segments.recorded('O', id, this.#segment);
     this.#outcomes.push(id);
@@ -221,10 +221,10 @@ export class Journal {
   }
 
   /** Gathers a record. Returns the reason if it cannot be taken, undefined otherwise. */
-  #append(json: string): Error | undefined {
+  #append(...parts: readonly string[]): Error | undefined {
     if (this.#dead) return this.#failure ?? new Error('The journal is closed');
     if (this.#refused.length > 0) this.#repeatRefused();
-    this.#lines.add(json);
+    this.#lines.add(...parts);
     if (!this.#scheduled) {
       this.#scheduled = true;
       this.#options.clock.setImmediate(() => {
@@ -242,7 +242,7 @@ export class Journal {
     for (const id of refused) {
       const line = this.#options.outcomeLineOf(id);
       if (line === undefined) continue;
-      this.#lines.add(line);
+      this.#lines.add(...line);
       this.#outcomes.push(id);
       this.#segments.move({ t: 'O', id }, this.#segment);
     }
