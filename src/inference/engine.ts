@@ -11,6 +11,7 @@ import { nextTurn } from '../next-turn.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
 import { cachesCheaply } from '../routing/stickiness.ts';
+import { withOne } from '../schemas/append.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
 import { chunksOf } from '../schemas/chunks.ts';
 import type { ChatCompletion, FinishReason } from '../schemas/inner.ts';
@@ -183,7 +184,8 @@ export function createEngine(parts: EngineParts): ChatEngine {
     answer.body.close();
     settlement.breakOff(state, attempt, failure.failure);
     reportFailure(attempt, failure);
-    state.failed.push({ provider: attempt.candidate.provider, own: attempt.candidate.own, error: failure });
+    const { provider, own } = attempt.candidate;
+    state.failed = withOne(state.failed, { provider, own, error: failure });
     const reached = await tryEach(state, next.candidates, answer.requests.next(next.call, fitContinued));
     if ('ended' in reached) {
       const { ended, error } = reached;

@@ -2,6 +2,7 @@ import { GatewayError } from '../../errors.ts';
 import { UpstreamError } from '../../providers/dialect.ts';
 import { servedId } from '../../routing/candidate.ts';
 import { type Candidate, healthId, type Plan } from '../../routing/plan.ts';
+import { withOne } from '../../schemas/append.ts';
 import type { Call } from '../call.ts';
 import type { Admission, Admitted, Prepared, SpendingRules } from '../money/admission.ts';
 import type { UsualOutput } from '../money/attempt-cost.ts';
@@ -282,7 +283,7 @@ export function createAttempts(
     }
     const { status, failure } = error;
     note(state, attempt, { status, failure, is_unknown: mayHaveAnswered(error), used });
-    state.failed.push({ provider: attempt.candidate.provider, own: attempt.candidate.own, error });
+    state.failed = withOne(state.failed, { provider: attempt.candidate.provider, own: attempt.candidate.own, error });
     if (failure !== 'state_rejected') reportFailure(attempt, error);
     return fallsOver(failure) ? undefined : { ended: 'failed', error };
   }

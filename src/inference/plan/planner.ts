@@ -8,6 +8,7 @@ import type { Health } from '../../routing/health.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import { type Candidate, NoEndpoint, type Plan, plan } from '../../routing/plan.ts';
 import type { Stickiness } from '../../routing/stickiness.ts';
+import { withOne } from '../../schemas/append.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { Wire } from '../../schemas/inner.ts';
 import { attemptFacts } from '../attempt/attempt-facts.ts';
@@ -353,7 +354,7 @@ export function createPlanner(
     if (known !== undefined) return clientError([known]);
     reportFailure(attempt, failure);
     const { provider, own } = attempt.candidate;
-    state.failed.push({ provider, own, error: failure });
+    state.failed = withOne(state.failed, { provider, own, error: failure });
     return clientError(state.failed.slice(-1));
   }
 

@@ -231,9 +231,11 @@ export class Grants {
     if (granted > 0 && !hasRoom(lines, granted)) throw overGranted(hold, lines, granted);
     hold.granted_nano = granted;
     if (mode !== undefined) hold.mode = mode;
-    for (const line of hold.lines) line.granted = 0;
+    // By index: there is an object for each turn of these loops otherwise.
+    for (let at = 0; at < hold.lines.length; at += 1) hold.lines[at]!.granted = 0;
     const now = this.#options.monotonic();
-    for (const line of lines) {
+    for (let at = 0; at < lines.length; at += 1) {
+      const line = lines[at]!;
       line.granted = granted;
       const more = Math.max(0, line.share + granted - line.amount);
       line.amount += more;
