@@ -250,11 +250,12 @@ export function createEngine(parts: EngineParts): ChatEngine {
   }
 
   /** Notes the end of the last attempt and settles the answer. Throws `CallCancelled` if the client has left. */
-  async function finish(answer: Answer, failure: Failure | undefined): Promise<StreamEnd> {
+  function finish(answer: Answer, failure: Failure | undefined): Promise<StreamEnd> {
     const outcome = noteEnd(answer, failure);
-    const usage = await settlement.settle(answer.state, outcome, answer.attempt, answer.finishReason);
-    if (failure instanceof CallCancelled && outcome === 'cancelled') throw failure;
-    return endOf(answer, failure, outcome, usage);
+    return settlement.settle(answer.state, outcome, answer.attempt, answer.finishReason).then((usage) => {
+      if (failure instanceof CallCancelled && outcome === 'cancelled') throw failure;
+      return endOf(answer, failure, outcome, usage);
+    });
   }
 
   /** Notes the end of the last attempt. Returns the outcome of the call. */

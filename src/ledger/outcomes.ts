@@ -119,19 +119,22 @@ export class Outcomes {
   }
 
   /** The outcome is queued for the store even if the journal cannot be written; its attempt stays open until one of the two has it. */
-  async #write(generation: GenerationRecord, charges: readonly Charged[]): Promise<void> {
-    if (this.#unflushed.has(generation.id)) return;
+  #write(generation: GenerationRecord, charges: readonly Charged[]): Promise<void> {
+    const { id } = generation;
+    if (this.#unflushed.has(id)) return Promise.resolve();
     try {
       const settle = toSettle(generation, charges);
-      const written = this.#options.journal.outcome(settle.id, outcomeLine(settle.charged, settle.record));
+      const written = this.#options.journal.outcome(id, outcomeLine(settle.charged, settle.record));
       this.#queue(settle);
-      await written;
+      return written.catch((error: unknown) => this.#notWritten(id, error));
     } catch (error) {
-      this.#options.log.error(
-        { err: error, generation: generation.id },
-        'an outcome could not be written to the journal',
-      );
+      this.#notWritten(id, error);
+      return Promise.resolve();
     }
+  }
+
+  #notWritten(id: string, error: unknown): void {
+    this.#options.log.error({ err: error, generation: id }, 'an outcome could not be written to the journal');
   }
 
   #queue(settle: Settle): void {

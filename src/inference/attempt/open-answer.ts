@@ -13,7 +13,7 @@ import { answerLevels, type StructureBounds } from '../../schemas/json-structure
 import type { Call } from '../call.ts';
 import { isMeaningful, type Meter } from '../money/meter.ts';
 import type { Attempt } from '../state.ts';
-import { AnswerBounds, cutParts, readable } from './answer-bounds.ts';
+import { AnswerBounds, asUpstreamFailure, cutParts, readable } from './answer-bounds.ts';
 import { type AnswerChunks, AnswerReader } from './answer-reader.ts';
 import { dividedChunks, sliceEnd, tokensOf } from './chunk-slices.ts';
 import type { PreparedAttempt } from './prepare-attempt.ts';
@@ -190,29 +190,38 @@ function readBody(prepared: PreparedAttempt, opening: Opening): OpenAnswer | Pro
 
 function decodeBody(prepared: PreparedAttempt, opening: Opening, body: JsonValue): OpenAnswer | Promise<OpenAnswer> {
   const { dialect } = prepared;
-  const { response, state, call, meter } = opening;
+  const { response, state, meter } = opening;
   const cut = isShort(response) ? undefined : cutParts(body);
   const received: ChatChunk[] = [];
   let decoded: ChatChunk[];
   try {
     const isTemplated = state['tool_template'] !== undefined;
-    decoded = readable(() =>
-      isTemplated ? decodeTemplated(dialect, body, state, received) : dialect.decodeResponse(body, state, received),
-    );
+    decoded = isTemplated
+      ? decodeTemplated(dialect, body, state, received)
+      : dialect.decodeResponse(body, state, received);
   } catch (error) {
     // As for a broken stream, the chunks decoded before the fault and the reported usage are metered.
     received.push(...usageIn(dialect, body, state));
-    return failCounted(meter, dividedChunks(received), error);
+    return failCounted(meter, dividedChunks(received), asUpstreamFailure(error));
   }
-  const answered = (breach: UpstreamError | undefined) => {
-    const failure = breach ?? cut;
-    const isStreamed = call.request.stream === true;
-    if (failure !== undefined) return failCounted(meter, isStreamed ? dividedChunks(decoded) : decoded, failure);
-    const completion = accumulate(decoded, Math.floor(call.accepted_ms / 1000));
-    return isStreamed ? inSlices(completion, prepared, opening) : whole(completion, decoded, opening);
-  };
-  const counted = breachOf(decoded);
-  return counted instanceof Promise ? counted.then(answered) : answered(counted);
+  const breach = breachOf(decoded);
+  return breach instanceof Promise
+    ? breach.then((counted) => answered(prepared, opening, decoded, counted ?? cut))
+    : answered(prepared, opening, decoded, breach ?? cut);
+}
+
+/** The answer that was decoded, unless it is a failure. */
+function answered(
+  prepared: PreparedAttempt,
+  opening: Opening,
+  decoded: ChatChunk[],
+  failure: UpstreamError | undefined,
+): OpenAnswer | Promise<OpenAnswer> {
+  const { call, meter } = opening;
+  const isStreamed = call.request.stream === true;
+  if (failure !== undefined) return failCounted(meter, isStreamed ? dividedChunks(decoded) : decoded, failure);
+  const completion = accumulate(decoded, Math.floor(call.accepted_ms / 1000));
+  return isStreamed ? inSlices(completion, prepared, opening) : whole(completion, decoded, opening);
 }
 
 /** Counts the chunks of an answer that is a failure, and throws it. */
@@ -256,7 +265,7 @@ async function inSlices(
   if (counting !== undefined) await counting;
   upstreamCall.started();
   const later = new Slices(chunks, first.length);
-  return { first, later, isWhole: true, completion: undefined, close: upstreamCall.release };
+  return { first, later, isWhole: true, completion: undefined, close: () => upstreamCall.release() };
 }
 
 /** The usage of an answer that could not be decoded, as a chunk; none if it cannot be read either. */
@@ -280,14 +289,20 @@ function isShort({ headers }: UpstreamResponse): boolean {
 /** Tokens whose probabilities are counted before other requests are served. */
 const COUNTED_TOKENS = 1_000;
 
+function hasManyTokens({ logprobs }: ChatChunk): boolean {
+  return logprobs !== undefined && tokensOf(logprobs).length > COUNTED_TOKENS;
+}
+
 /** The failure of an answer with too many parts; undefined for any other. A promise if it has the probabilities of many tokens. */
 function breachOf(chunks: readonly ChatChunk[]): UpstreamError | undefined | Promise<UpstreamError | undefined> {
   const bounds = new AnswerBounds();
-  const long = chunks.filter(({ logprobs }) => logprobs !== undefined && tokensOf(logprobs).length > COUNTED_TOKENS);
-  bounds.add(
-    long.length === 0 ? chunks : chunks.map((chunk) => (long.includes(chunk) ? { delta: chunk.delta } : chunk)),
-  );
-  return long.length === 0 ? bounds.failure : breachOfTokens(bounds, long);
+  if (!chunks.some(hasManyTokens)) {
+    bounds.add(chunks);
+    return bounds.failure;
+  }
+  const long = chunks.filter(hasManyTokens);
+  bounds.add(chunks.map((chunk) => (long.includes(chunk) ? { delta: chunk.delta } : chunk)));
+  return breachOfTokens(bounds, long);
 }
 
 async function breachOfTokens(bounds: AnswerBounds, chunks: readonly ChatChunk[]): Promise<UpstreamError | undefined> {
@@ -342,5 +357,5 @@ async function readBeginning(
   }
   reader.hasBegun = true;
   upstreamCall.started();
-  return { first, later: reader, isWhole: false, completion: undefined, close: upstreamCall.release };
+  return { first, later: reader, isWhole: false, completion: undefined, close: () => upstreamCall.release() };
 }

@@ -180,8 +180,9 @@ export function createPlanner(
     own: readonly OwnCredential[],
   ): CallState | Promise<CallState> {
     // The providers that require an own credential are in it only if the caller has one for them.
-    let catalog = options.catalog();
-    for (const { provider } of own) if (catalog.provider(provider) === undefined) catalog = options.wholeCatalog();
+    const usual = options.catalog();
+    const isUsual = own.length === 0 || own.every(({ provider }) => usual.provider(provider) !== undefined);
+    const catalog = isUsual ? usual : options.wholeCatalog();
     let affinity: SessionAffinity | undefined;
     const home = () => {
       affinity ??= new ConversationAffinity(received, options.stickiness, clock);

@@ -102,8 +102,9 @@ export class Journal {
     const { id } = entry;
     const line = this.#attemptLines.lineOf(entry);
     // Only an attempt can be refused for its length: nothing has relied on it yet.
-    const isLong = line.length > limits.journal_record_bytes_max;
-    const refused = isLong ? new Error(`A journal record has ${line.length} characters`) : this.#append(line);
+    const chars = line.reduce((sum, { length }) => sum + length, 0);
+    const isLong = chars > limits.journal_record_bytes_max;
+    const refused = isLong ? new Error(`A journal record has ${chars} characters`) : this.#append(...line);
     if (refused) {
       this.#attemptLines.clear();
       return Promise.reject(refused);
