@@ -98,7 +98,11 @@ export class Outcomes {
       return Promise.resolve();
     }
     hold.is_settled = true;
-    return this.#write(generation, this.#options.book.settle(hold, amountOf));
+    try {
+      return this.#write(generation, this.#options.book.settle(hold, amountOf));
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** Records an outcome that a replay has determined; its charges are pending. */

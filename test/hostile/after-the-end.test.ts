@@ -115,7 +115,11 @@ async function readOf(wire: string, reads: Iterable<string>, { slowly = false } 
   const prepared = { candidate: { provider, endpoint: { quirks: {} } }, dialect, encoded, payload: '{}' };
   const context = { upstream, call, attempt: 1, first_token_ms_max: 60_000, total_ms_max: 60_000 };
   const account = { meter: new AnswerMeter(), used: null };
-  const opened = await openAnswer(prepared as unknown as PreparedAttempt, context as unknown as AttemptContext, account);
+  const opened = await openAnswer(
+    prepared as unknown as PreparedAttempt,
+    context as unknown as AttemptContext,
+    account,
+  );
   let text = opened.first.map(({ delta }) => delta.content ?? '').join('');
   while (!opened.later.ended) {
     // A client that reads its answer slowly: writes to it wait.

@@ -237,8 +237,7 @@ export function createAttempts(
     attempt: Attempt<P, M>,
     work: Work<P, T, M>,
   ): HedgePlan | undefined {
-    const isWanted =
-      attempt.prepared.holds_back !== true && (attempt.call.request.provider?.hedge ?? routing().hedge);
+    const isWanted = attempt.prepared.holds_back !== true && (attempt.call.request.provider?.hedge ?? routing().hedge);
     return isWanted ? hedges.plan(state, attempt, work) : undefined;
   }
 

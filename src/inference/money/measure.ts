@@ -83,6 +83,8 @@ export function createMeasure(tokenizer: Tokenizer): Measure<PreparedAttempt> {
     if (typeof prepared.payload === 'string') {
       return new MeasuredByBytes(tokenizer, prepared, outputTokens, mediaOf(prepared));
     }
-    return inTurns(mediaSteps(prepared)).then((media) => new MeasuredByBytes(tokenizer, prepared, outputTokens, media!));
+    return inTurns(mediaSteps(prepared)).then(
+      (media) => new MeasuredByBytes(tokenizer, prepared, outputTokens, media!),
+    );
   };
 }

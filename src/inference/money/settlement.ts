@@ -273,30 +273,37 @@ export function createSettlement(options: {
     return closed;
   }
 
-  const settle: Settlement['settle'] = async (state, outcome, attempt, finishReason) => {
+  const settle: Settlement['settle'] = (state, outcome, attempt, finishReason) => {
     const answered = attempt?.isCharged === true ? undefined : attempt;
     const last = answered ?? state.parts.at(-1);
     const open = last === undefined ? state.record : last.opening;
     const candidate = last?.candidate ?? state.plan.attempts[0];
     if (open === undefined || candidate === undefined) {
       state.reservation?.release();
-      return NO_USAGE;
+      return Promise.resolve(NO_USAGE);
     }
-    const ended = state.call.outcome;
     let record: GenerationRecord;
     try {
       record = close(state, open, candidate, { outcome, answered, finish_reason: finishReason });
     } catch (error) {
       throw lost(state, error);
     }
-    try {
-      await recorder.outcome(record, state.hold);
-    } finally {
-      ended.isSettled = true;
-      ended.record ??= record;
-    }
-    return answerUsage(state, candidate);
+    return recorder.outcome(record, state.hold).then(
+      () => {
+        noteSettled(state, record);
+        return answerUsage(state, candidate);
+      },
+      (error: unknown) => {
+        noteSettled(state, record);
+        throw error;
+      },
+    );
   };
+
+  function noteSettled({ call: { outcome } }: CallState, record: GenerationRecord): void {
+    outcome.isSettled = true;
+    outcome.record ??= record;
+  }
 
   return { note, assume, unassume, soFar, breakOff, endStep, settle };
 }
