@@ -286,7 +286,7 @@ export function createSettlement(options: {
     try {
       record = close(state, open, candidate, { outcome, answered, finish_reason: finishReason });
     } catch (error) {
-      throw lost(state, error);
+      return Promise.reject(lost(state, error));
     }
     return recorder.outcome(record, state.hold).then(
       () => {
