@@ -1,3 +1,4 @@
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import type { AttemptState } from '../dialect.ts';
 import { isObject } from './wire.ts';
 
@@ -16,7 +17,7 @@ export interface KnownState {
   choices: number;
 }
 
-const NO_NAMES: Readonly<Record<string, string>> = {};
+const NO_NAMES: Readonly<Record<string, string>> = lookupTable<string>({});
 const NONE: readonly string[] = [];
 
 /** Reads the state back. Missing members have their defaults, so that a decoder also works without an encoder. */
