@@ -49,6 +49,8 @@ export function pricesInReach(
   endpoint: EndpointPrices,
   { prompt_tokens: promptTokens, service_tier: serviceTier }: PricedCall,
 ): Prices[] {
+  const { pricing: plain, price_tiers: tiers, service_tiers: services } = endpoint;
+  if (tiers === undefined && services === undefined) return [plain];
   const lists: Prices[] = [];
   const add = ({ pricing, price_tiers: priceTiers }: PriceList) => {
     lists.push(pricing);

@@ -240,8 +240,7 @@ class DirectCall implements HttpReply {
   /** Takes the request through its steps to its handler, and answers if one of them fails. */
   async run(): Promise<void> {
     const { request } = this;
-    const { steps, parse, checkBody } = this.#options;
-    const { validate, options, facts } = this.#route;
+    const { steps, parse } = this.#options;
     try {
       const refused = steps.begin(request, this);
       if (refused !== undefined) throw refused;
@@ -258,15 +257,22 @@ class DirectCall implements HttpReply {
       }
       const confirming = steps.confirm(request);
       if (confirming !== undefined) await confirming;
-      facts.config.prepareBody?.(request);
-      const { error } = validate(request.body);
-      if (error !== undefined) throw error;
-      const checking = checkBody?.(request);
+      const checking = this.#check();
       if (checking !== undefined) await checking;
-      await options.handler(request, this);
+      await this.#route.options.handler(request, this);
     } catch (error) {
       this.#fail(error);
     }
+  }
+
+  /** Checks the body. Throws or rejects with its refusal. */
+  #check(): Promise<void> | undefined {
+    const { request } = this;
+    const { validate, facts } = this.#route;
+    facts.config.prepareBody?.(request);
+    const { error } = validate(request.body);
+    if (error !== undefined) throw error;
+    return this.#options.checkBody?.(request);
   }
 
   #fail(error: unknown): void {

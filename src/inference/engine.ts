@@ -5,24 +5,29 @@
  */
 
 import { GatewayError, internalError, shuttingDown } from '../errors.ts';
+import type { GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import { nextTurn } from '../next-turn.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import type { Candidate } from '../routing/plan.ts';
 import { cachesCheaply } from '../routing/stickiness.ts';
+import { withOne } from '../schemas/append.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
 import { chunksOf } from '../schemas/chunks.ts';
-import type { FinishReason } from '../schemas/inner.ts';
+import type { ChatCompletion, FinishReason } from '../schemas/inner.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type Attempts, mayGoOn } from './attempt/attempts.ts';
 import { type ChatAttempt, ChatAttempts, type ChatAttemptsParts } from './attempt/chat-attempts.ts';
 import { ContinuedView, continuationOf, fitContinued, isContinuable, ShownText } from './attempt/continuation.ts';
 import type { OpenAnswer } from './attempt/open-answer.ts';
+import type { PreparedAttempt } from './attempt/prepare-attempt.ts';
 import { abortStopsBilling, CallCancelled, cancellationFailure, outcomeOf } from './attempt/upstream-call.ts';
-import type { Ended } from './attempt/work.ts';
+import type { Ended, Reached } from './attempt/work.ts';
 import { type BodyParts, LaterChunks, PlainView, type View } from './body.ts';
 import type { Call } from './call.ts';
 import type { StreamEnd, StreamPart, WholeAnswer } from './events.ts';
+import type { AnswerUsage } from './money/answer-usage.ts';
+import type { Meter } from './money/meter.ts';
 import type { Settlement } from './money/settlement.ts';
 import type { RoutingRules } from './plan/caller-defaults.ts';
 import type { Planner } from './plan/planner.ts';
@@ -44,6 +49,8 @@ export interface EngineParts extends BodyParts {
   loop: ToolLoop;
 }
 
+type Outcome = GenerationRecord['outcome'];
+
 /** Why a body ended early. */
 type Failure = UpstreamError | CallCancelled;
 
@@ -64,6 +71,9 @@ interface Answer {
   finishReason: FinishReason | undefined;
 }
 
+/** An endpoint that answered a chat call. */
+type ChatReached = Reached<PreparedAttempt, OpenAnswer, Meter>;
+
 /** Answers chat calls. */
 export interface ChatEngine {
   complete(call: Call, watch?: AnswerWatch): Promise<WholeAnswer>;
@@ -76,44 +86,53 @@ export function createEngine(parts: EngineParts): ChatEngine {
 
   /** Plans a call and tries endpoints. Throws the client's error if none answers; the call is settled then. */
   async function begin(received: Call, watch: AnswerWatch | undefined): Promise<Answer> {
-    const state = await planner.open(received);
+    const planning = planner.open(received);
+    const state = planning instanceof Promise ? await planning : planning;
     state.watch = watch;
-    const { call, plan, sources } = state;
-    let requests: ChatAttempts;
-    try {
-      requests = new ChatAttempts(state, chat);
-    } catch (error) {
-      state.reservation?.release();
-      throw error;
-    }
-    const { tools: declared } = requests;
-    const reached = await tryEach(state, plan.attempts, requests);
+    const requests = requestsOf(state);
+    const reached = await tryEach(state, state.plan.attempts, requests);
     if ('ended' in reached) throw await planner.giveUp(state, reached);
-    const { attempt, value: body } = reached;
     try {
-      const tools = declared === undefined || declared.byName.size === 0 ? undefined : loop.begin(state, declared);
-      const { request } = call;
-      const continues =
-        request.stream === true && tools === undefined && (request.provider?.continuation ?? routing().continuation);
-      const text = continues && isContinuable(request) ? new ShownText() : undefined;
-      let view: View | undefined = tools?.view;
-      if (tools === undefined) {
-        const { dialect } = attempt.prepared;
-        const carriesState = dialect.facts.carriesState(attempt.candidate.endpoint.quirks);
-        const reasoning = carriesState ? states.recorder(attempt.call, attempt.candidate, dialect.wire) : undefined;
-        if (text !== undefined || reasoning !== undefined || sources.length > 0) {
-          const citations = sources.length === 0 ? undefined : createCitationExtractor(sources, choicesOf(request));
-          view = new PlainView(text, reasoning, citations);
-        }
-      }
-      return { state, requests, attempt, body, view, tools, text, finishReason: undefined };
+      return answerOf(state, requests, reached);
     } catch (error) {
+      const { attempt, value: body } = reached;
       attempt.mayGoOn = !abortStopsBilling(attempt.candidate, attempt.call);
       attempt.record!.failure = 'internal';
       body.close();
       await settlement.settle(state, 'failed', attempt, undefined);
       throw error;
     }
+  }
+
+  function requestsOf(state: CallState): ChatAttempts {
+    try {
+      return new ChatAttempts(state, chat);
+    } catch (error) {
+      state.reservation?.release();
+      throw error;
+    }
+  }
+
+  /** The answer that an endpoint has begun. */
+  function answerOf(state: CallState, requests: ChatAttempts, { attempt, value: body }: ChatReached): Answer {
+    const { call, sources } = state;
+    const { tools: declared } = requests;
+    const tools = declared === undefined || declared.byName.size === 0 ? undefined : loop.begin(state, declared);
+    const { request } = call;
+    const continues =
+      request.stream === true && tools === undefined && (request.provider?.continuation ?? routing().continuation);
+    const text = continues && isContinuable(request) ? new ShownText() : undefined;
+    let view: View | undefined = tools?.view;
+    if (tools === undefined) {
+      const { dialect } = attempt.prepared;
+      const carriesState = dialect.facts.carriesState(attempt.candidate.endpoint.quirks);
+      const reasoning = carriesState ? states.recorder(attempt.call, attempt.candidate, dialect.wire) : undefined;
+      if (text !== undefined || reasoning !== undefined || sources.length > 0) {
+        const citations = sources.length === 0 ? undefined : createCitationExtractor(sources, choicesOf(request));
+        view = new PlainView(text, reasoning, citations);
+      }
+    }
+    return { state, requests, attempt, body, view, tools, text, finishReason: undefined };
   }
 
   /** All parts of an answer, from attempt to attempt. Returns the failure that ended it, if one did. */
@@ -165,7 +184,8 @@ export function createEngine(parts: EngineParts): ChatEngine {
     answer.body.close();
     settlement.breakOff(state, attempt, failure.failure);
     reportFailure(attempt, failure);
-    state.failed.push({ provider: attempt.candidate.provider, own: attempt.candidate.own, error: failure });
+    const { provider, own } = attempt.candidate;
+    state.failed = withOne(state.failed, { provider, own, error: failure });
     const reached = await tryEach(state, next.candidates, answer.requests.next(next.call, fitContinued));
     if ('ended' in reached) {
       const { ended, error } = reached;
@@ -230,7 +250,16 @@ export function createEngine(parts: EngineParts): ChatEngine {
   }
 
   /** Notes the end of the last attempt and settles the answer. Throws `CallCancelled` if the client has left. */
-  async function finish(answer: Answer, failure: Failure | undefined): Promise<StreamEnd> {
+  function finish(answer: Answer, failure: Failure | undefined): Promise<StreamEnd> {
+    const outcome = noteEnd(answer, failure);
+    return settlement.settle(answer.state, outcome, answer.attempt, answer.finishReason).then((usage) => {
+      if (failure instanceof CallCancelled && outcome === 'cancelled') throw failure;
+      return endOf(answer, failure, outcome, usage);
+    });
+  }
+
+  /** Notes the end of the last attempt. Returns the outcome of the call. */
+  function noteEnd(answer: Answer, failure: Failure | undefined): Outcome {
     const { state, attempt, tools } = answer;
     const { call } = state;
     const { cancelled, stopped } = call.cancellation;
@@ -244,10 +273,18 @@ export function createEngine(parts: EngineParts): ChatEngine {
       // The success of an endpoint with a whole answer was reported when it answered.
       if (call.request.stream === true) reportSuccess(attempt);
     }
-    const isLeft = cancelled && !stopped;
-    const outcome = isLeft ? 'cancelled' : failure === undefined ? 'completed' : outcomeOf(failure, call);
-    const usage = await settlement.settle(state, outcome, attempt, answer.finishReason);
-    if (failure instanceof CallCancelled && outcome === 'cancelled') throw failure;
+    if (cancelled && !stopped) return 'cancelled';
+    return failure === undefined ? 'completed' : outcomeOf(failure, call);
+  }
+
+  /** The end of a settled answer as its client sees it. */
+  function endOf(
+    { state, attempt }: Answer,
+    failure: Failure | undefined,
+    outcome: Outcome,
+    usage: AnswerUsage,
+  ): StreamEnd {
+    const { call } = state;
     const { candidate } = attempt;
     if (outcome === 'completed' && cachesCheaply(candidate)) {
       state.home?.().keep(candidate, usage.prompt_tokens_details.cached_tokens);
@@ -282,6 +319,15 @@ export function createEngine(parts: EngineParts): ChatEngine {
     let step = await steps.next();
     while (step.done !== true) step = await steps.next();
     return step.value;
+  }
+
+  /** A whole answer as the client gets it. Throws the error that ended it, if one did. */
+  function wholeOf({ view, attempt }: Answer, completion: ChatCompletion, end: StreamEnd): WholeAnswer {
+    const { usage, classes, metadata, error } = end;
+    if (error !== undefined) throw error;
+    const { model, provider } = attempt.candidate;
+    const served = { model: model.id, provider: provider.name };
+    return { completion: view?.whole(completion) ?? completion, served, usage, classes, metadata };
   }
 
   async function* events(call: Call, watch?: AnswerWatch): AsyncGenerator<StreamPart, void, undefined> {
@@ -325,12 +371,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
         await fail(answer, error);
         throw error;
       }
-      const { usage, classes, metadata, error } = await finish(answer, failure);
-      if (error !== undefined) throw error;
-      const shown = answer.view === undefined ? completion : answer.view.whole(completion);
-      const { model, provider } = answer.attempt.candidate;
-      const served = { model: model.id, provider: provider.name };
-      return { completion: shown, served, usage, classes, metadata };
+      return wholeOf(answer, completion, await finish(answer, failure));
     },
   };
 }

@@ -104,6 +104,8 @@ export class Attempt<P extends Prepared = Prepared, M extends Account = Account>
   }
 }
 
+const NONE: readonly never[] = [];
+
 /** The state of one call, from its plan to its settlement. A class: every call has one, and a spread of all these fields is slow. */
 export class CallState {
   /** The client's call. */
@@ -125,9 +127,9 @@ export class CallState {
   /** The money that is held for the call, in every budget that counts it. */
   hold: Hold;
   /** Attempts whose end, or that they answer, is noted, in the order of their sends. */
-  readonly attempts: Attempt[] = [];
+  attempts: readonly Attempt[] = NONE;
   /** Attempts that made a part of the answer and are charged. */
-  readonly parts: Attempt[] = [];
+  parts: readonly Attempt[] = NONE;
   /** The endpoints in the order of their turns in this step: the plan's, until an event changes it. */
   order: readonly Candidate[] = [];
   /** The index of the endpoint that has its turn. */
@@ -147,7 +149,7 @@ export class CallState {
   /** Pages that the answer may cite. */
   readonly sources: CitedSource[] = [];
   /** Failures that the client's error reports. */
-  readonly failed: FailedAttempt[] = [];
+  failed: readonly FailedAttempt[] = NONE;
   /** The turn of the model that is under way, from 1: an answer with tools of the gateway may take several. */
   step = 1;
   /** Calls of the gateway's tools; undefined if it has none in this call. */

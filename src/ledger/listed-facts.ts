@@ -46,7 +46,11 @@ export function listedFactsOf(record: GenerationRecord): ListedFacts {
   const { attempts, routing } = record;
   const model = storedFact(record.model);
   let failures = '';
-  for (const { failure } of attempts) if (failure != null) failures += failures === '' ? failure : `,${failure}`;
+  // By index: there is an object for each turn of this loop otherwise.
+  for (let at = 0; at < attempts.length; at += 1) {
+    const { failure } = attempts[at]!;
+    if (failure != null) failures += failures === '' ? failure : `,${failure}`;
+  }
   return {
     user_id: storedFact(record.user_id) || null,
     model,

@@ -225,20 +225,23 @@ export class Node implements Recorder {
 
   release: Recorder['release'] = (hold) => this.#outcomes.release(hold);
 
-  attempt: Recorder['attempt'] = async ({ id, attempt, endpoint, record, hold, least }) => {
+  attempt: Recorder['attempt'] = ({ id, attempt, endpoint, record, hold, least }) => {
     // The fallback of an admitted request is admitted as well.
-    if (attempt === 1 && !this.#outcomes.hasRoom) throw refusal(new Error('too many outcomes wait for the store'));
-    hold.attempt = { attempt, endpoint, record, least };
-    const durable = this.#journal.attempt(this.#entryOf(hold, hold.attempt));
-    try {
-      await durable;
-      // If a power loss can take the record, an older record may still count, so its hold is kept.
-      if (this.#sync === 'group' && hold.lines.length > 0) this.#leases.book.attempted(hold);
-    } catch (error) {
-      // If the record may be on the disk, its money stays reserved until the next start has counted it.
-      if (attempt === 1 && this.#journal.abandon(id)) this.release(hold);
-      throw refusal(error);
+    if (attempt === 1 && !this.#outcomes.hasRoom) {
+      return Promise.reject(refusal(new Error('too many outcomes wait for the store')));
     }
+    hold.attempt = { attempt, endpoint, record, least };
+    return this.#journal.attempt(this.#entryOf(hold, hold.attempt)).then(
+      () => {
+        // If a power loss can take the record, an older record may still count, so its hold is kept.
+        if (this.#sync === 'group' && hold.lines.length > 0) this.#leases.book.attempted(hold);
+      },
+      (error: unknown) => {
+        // If the record may be on the disk, its money stays reserved until the next start has counted it.
+        if (attempt === 1 && this.#journal.abandon(id)) this.release(hold);
+        throw refusal(error);
+      },
+    );
   };
 
   progress: Recorder['progress'] = (id, usage, costNano) =>

@@ -46,8 +46,8 @@ export class Outcomes {
     return this.#unflushed.has(id);
   }
 
-  /** The journal's line of an outcome that the store has not acknowledged. */
-  lineOf(id: string): string | undefined {
+  /** The journal's line of an outcome that the store has not acknowledged, in parts. */
+  lineOf(id: string): readonly string[] | undefined {
     const settle = this.#unflushed.get(id);
     return settle && outcomeLine(settle.charged, settle.record);
   }
@@ -92,13 +92,17 @@ export class Outcomes {
   }
 
   /** The hold becomes pending cost in one synchronous step: no other request can take its money in between. */
-  async #end(generation: GenerationRecord, hold: Hold, amountOf: (line: HoldLine) => number): Promise<void> {
+  #end(generation: GenerationRecord, hold: Hold, amountOf: (line: HoldLine) => number): Promise<void> {
     if (hold.is_settled) {
       brokenRule('settled_once', { generation: generation.id, cost_nano: generation.cost_nano });
-      return;
+      return Promise.resolve();
     }
     hold.is_settled = true;
-    await this.#write(generation, this.#options.book.settle(hold, amountOf));
+    try {
+      return this.#write(generation, this.#options.book.settle(hold, amountOf));
+    } catch (error) {
+      return Promise.reject(error);
+    }
   }
 
   /** Records an outcome that a replay has determined; its charges are pending. */
@@ -119,19 +123,22 @@ export class Outcomes {
   }
 
   /** The outcome is queued for the store even if the journal cannot be written; its attempt stays open until one of the two has it. */
-  async #write(generation: GenerationRecord, charges: readonly Charged[]): Promise<void> {
-    if (this.#unflushed.has(generation.id)) return;
+  #write(generation: GenerationRecord, charges: readonly Charged[]): Promise<void> {
+    const { id } = generation;
+    if (this.#unflushed.has(id)) return Promise.resolve();
     try {
       const settle = toSettle(generation, charges);
-      const written = this.#options.journal.outcome(settle.id, outcomeLine(settle.charged, settle.record));
+      const written = this.#options.journal.outcome(id, outcomeLine(settle.charged, settle.record));
       this.#queue(settle);
-      await written;
+      return written.catch((error: unknown) => this.#notWritten(id, error));
     } catch (error) {
-      this.#options.log.error(
-        { err: error, generation: generation.id },
-        'an outcome could not be written to the journal',
-      );
+      this.#notWritten(id, error);
+      return Promise.resolve();
     }
+  }
+
+  #notWritten(id: string, error: unknown): void {
+    this.#options.log.error({ err: error, generation: id }, 'an outcome could not be written to the journal');
   }
 
   #queue(settle: Settle): void {

@@ -87,7 +87,7 @@ export interface RoutingRecord {
   /** How many endpoints were considered, each with every credential that it could be called with. */
   total: number;
   /** In the order of attempts. */
-  plan: RecordedEndpoint[];
+  plan: readonly RecordedEndpoint[];
   /** Ids of excluded endpoints, by the step that excluded them. */
   excluded?: Record<string, string[]>;
   /** The amount held for the last attempt, and its budgets: scope and interval. */

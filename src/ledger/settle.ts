@@ -213,7 +213,9 @@ export function estimatedOf({ attempts, fees = [], outcome, cost_nano, is_resolv
   if (is_resolved === true) return 0;
   let estimatedNano = 0;
   let knownNano = 0;
-  for (const attempt of attempts) {
+  // By index: there is an object for each turn of this loop otherwise.
+  for (let at = 0; at < attempts.length; at += 1) {
+    const attempt = attempts[at]!;
     if (attempt.is_byok) continue;
     knownNano += attempt.cost_nano;
     if (attempt.estimated === true) estimatedNano += attempt.cost_nano;
@@ -366,7 +368,8 @@ export function windowRaisesOf(settles: readonly Settle[], windows: readonly Win
   const raises = windows.map((window): WindowRaise => ({ ...window, cost: 0, cover: 0 }));
   const byBudget = Map.groupBy(raises, ({ budget_id }) => budget_id);
   for (const { charges } of settles) {
-    for (const { budget_id, window_start, amount, cover } of charges) {
+    for (let at = 0; at < charges.length; at += 1) {
+      const { budget_id, window_start, amount, cover } = charges[at]!;
       const raise = byBudget.get(budget_id)?.find((one) => one.window_start === window_start);
       if (raise === undefined)
         throw new Error(`A settle names the window ${budget_id} ${window_start}, its batch does not`);

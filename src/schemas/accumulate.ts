@@ -1,4 +1,4 @@
-import { append } from './append.ts';
+import { append, grown } from './append.ts';
 import {
   type Annotation,
   CHAT_WIRE,
@@ -53,9 +53,12 @@ interface Block {
 /** The order of blocks if a message states none. */
 const CANONICAL: readonly Slot['kind'][] = ['reasoning', 'text', 'refusal', 'image', 'audio', 'call'];
 
+const NO_BLOCKS: Block[] = [];
+
 /** A class rather than closures: every answer has one, and most are one text. */
 class AnswerAccumulator implements Accumulator {
-  readonly #blocks: Block[] = [];
+  /** Never changed while it is empty. */
+  #blocks: Block[] = NO_BLOCKS;
   #blocksBySlot: (Block | undefined)[] | undefined = undefined;
   #calls: (Block | undefined)[] | undefined = undefined;
   #audio: OutputAudio | undefined = undefined;
@@ -85,7 +88,7 @@ class AnswerAccumulator implements Accumulator {
       ext: undefined,
       native: undefined,
     };
-    this.#blocks.push(block);
+    this.#blocks = grown(this.#blocks, block);
     return block;
   }
 
@@ -137,8 +140,11 @@ class AnswerAccumulator implements Accumulator {
     let block = this.#blocksBySlot?.[slot.n];
     if (block === undefined && slot.open !== undefined) {
       block = this.#open(slot.open.kind);
-      this.#blocksBySlot ??= [];
-      this.#blocksBySlot[slot.n] = block;
+      if (this.#blocksBySlot === undefined && slot.n === 0) this.#blocksBySlot = [block];
+      else {
+        this.#blocksBySlot ??= [];
+        this.#blocksBySlot[slot.n] = block;
+      }
     }
     if (block === undefined) return undefined;
     if (slot.open !== undefined) keep(block, slot.open);
@@ -300,11 +306,11 @@ function isSameDetail(a: ReasoningDetail, b: ReasoningDetail): boolean {
 
 function buildMessage(blocks: readonly Block[], wire: Wire): Message & { role: 'assistant' } {
   const details: ReasoningDetail[] = [];
-  const texts: string[] = [];
+  let texts: string[] = [];
   const images: OutputImage[] = [];
   const calls: ToolCall[] = [];
   const natives: Native[] = [];
-  const order: Slot[] = [];
+  let order: Slot[] = [];
   let refusal = '';
   let rank = 0;
   let isStated = false;
@@ -326,7 +332,7 @@ function buildMessage(blocks: readonly Block[], wire: Wire): Message & { role: '
       slot.at = texts.length;
       // An empty block is kept only for its `ext`.
       taken = block.text === '' && block.ext === undefined ? 0 : 1;
-      if (taken > 0) texts.push(block.text);
+      if (taken > 0) texts = grown(texts, block.text);
     } else if (block.kind === 'image') {
       slot.at = images.length;
       taken = block.images.length;
@@ -350,7 +356,7 @@ function buildMessage(blocks: readonly Block[], wire: Wire): Message & { role: '
     const kindRank = CANONICAL.indexOf(block.kind);
     isStated ||= kindRank < rank || slot.ext !== undefined;
     rank = kindRank;
-    order.push(slot);
+    order = grown(order, slot);
   }
 
   const message: Message & { role: 'assistant' } = { role: 'assistant', content: contentOf(texts) };

@@ -114,8 +114,12 @@ async function readOf(wire: string, reads: Iterable<string>, { slowly = false } 
   const encoded = { path: '/', headers: {}, body: {}, state: {} };
   const prepared = { candidate: { provider, endpoint: { quirks: {} } }, dialect, encoded, payload: '{}' };
   const context = { upstream, call, attempt: 1, first_token_ms_max: 60_000, total_ms_max: 60_000 };
-  const meter = new AnswerMeter();
-  const opened = await openAnswer(prepared as unknown as PreparedAttempt, context as unknown as AttemptContext, meter);
+  const account = { meter: new AnswerMeter(), used: null };
+  const opened = await openAnswer(
+    prepared as unknown as PreparedAttempt,
+    context as unknown as AttemptContext,
+    account,
+  );
   let text = opened.first.map(({ delta }) => delta.content ?? '').join('');
   while (!opened.later.ended) {
     // A client that reads its answer slowly: writes to it wait.
@@ -123,12 +127,12 @@ async function readOf(wire: string, reads: Iterable<string>, { slowly = false } 
     const coming = opened.later.ready();
     if (coming !== undefined) await coming;
     for (const chunk of opened.later.read() ?? []) {
-      meter.chunk(chunk);
+      account.meter.chunk(chunk);
       text += chunk.delta.content ?? '';
     }
   }
   opened.close();
-  return { text, taken, finish_reason: meter.finish_reason, usage: meter.reported };
+  return { text, taken, finish_reason: account.meter.finish_reason, usage: account.meter.reported };
 }
 
 function* endless(answer: string, junk: string): Generator<string> {

@@ -1,5 +1,6 @@
 import type { Server } from '../../http/server.ts';
 import type { Clock } from '../../inference/call.ts';
+import type { WholeAnswer } from '../../inference/events.ts';
 import type { Envelopes } from '../../inference/reasoning/envelope.ts';
 import { ChatCompletionAnswer, ChatCompletionBody, ChatCompletionChunk } from '../../schemas/chat.ts';
 import { errors } from '../../schemas/error.ts';
@@ -18,6 +19,24 @@ export interface ChatOptions extends AnswerOptions {
   samplerOffValues(): SamplerOffValues;
   clock: Clock;
   envelopes: Envelopes;
+}
+
+/** A class and not closures: every call has one. */
+class ChatAnswer implements ClientAnswer {
+  readonly heartbeat = COMMENT_HEARTBEAT;
+  readonly #fields: ChatAnswerFields;
+
+  constructor(fields: ChatAnswerFields) {
+    this.#fields = fields;
+  }
+
+  whole(answer: WholeAnswer): string | Promise<string | Buffer> {
+    return writeParts([{ value: completionOf(answer, this.#fields) as JsonObject }]);
+  }
+
+  stream(): ChatStreamEncoder {
+    return new ChatStreamEncoder(this.#fields);
+  }
 }
 
 /** `POST /chat/completions`: a completion, whole or as a stream of server-sent events. */
@@ -54,12 +73,7 @@ export function createChatCompletion(server: Server, options: ChatOptions): void
         text_form: chat.ext?.client.hasPrompt === true,
         hide_reasoning: hidesReasoning(chat),
       };
-      const answer: ClientAnswer = {
-        whole: (answer) => writeParts([{ value: completionOf(answer, fields) as JsonObject }]),
-        stream: () => new ChatStreamEncoder(fields),
-        heartbeat: COMMENT_HEARTBEAT,
-      };
-      return answerCall(request, reply, call, answer, options);
+      return answerCall(request, reply, call, new ChatAnswer(fields), options);
     },
   });
 }

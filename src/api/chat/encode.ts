@@ -148,7 +148,7 @@ export function completionOf(answer: WholeAnswer, fields: ChatAnswerFields): Rec
     choices: completion.choices.map((choice) => written(choice, fields)),
     usage,
   };
-  return Object.assign(made, metadataMembers(metadata));
+  return metadata == null ? made : Object.assign(made, metadataMembers(metadata));
 }
 
 /** The whole answer as JSON text. */

@@ -248,9 +248,7 @@ export function chatRequest(body: ChatBody): ChatRequest {
   }
   const legacy: LegacyCalls = { ids: undefined };
   const sent = (body.messages ?? [{ role: 'user', content: body.prompt ?? '' }]) as Record<string, unknown>[];
-  const messages: Message[] = [];
-  for (const item of sent) messages.push(message(item, messages.length, legacy));
-  request['messages'] = messages;
+  request['messages'] = sent.map((item, index) => message(item, index, legacy));
   if (usesFunctions(body)) {
     request['tools'] = (body.functions ?? []).map(
       (definition) => ({ type: 'function', function: definition }) as FunctionTool,

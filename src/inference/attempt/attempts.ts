@@ -2,6 +2,7 @@ import { GatewayError } from '../../errors.ts';
 import { UpstreamError } from '../../providers/dialect.ts';
 import { servedId } from '../../routing/candidate.ts';
 import { type Candidate, healthId, type Plan } from '../../routing/plan.ts';
+import { withOne } from '../../schemas/append.ts';
 import type { Call } from '../call.ts';
 import type { Admission, Admitted, Prepared, SpendingRules } from '../money/admission.ts';
 import type { UsualOutput } from '../money/attempt-cost.ts';
@@ -11,7 +12,7 @@ import type { Traffic } from '../observe/traffic.ts';
 import { type Account, Attempt, type CallState } from '../state.ts';
 import type { LogDecoderFault } from './failure.ts';
 import { fallsOver, isOfEndpoint } from './failure.ts';
-import { createHedges, Final, type HedgesOptions } from './hedge.ts';
+import { createHedges, Final, type HedgePlan, type HedgesOptions } from './hedge.ts';
 import { abortStopsBilling, CallCancelled, cancellationFailure } from './upstream-call.ts';
 import type { Ended, Reached, Work } from './work.ts';
 
@@ -167,55 +168,86 @@ export function createAttempts(
     stripState: boolean,
     mayHedge: boolean,
   ): Promise<Reached<P, T, M>> {
-    const { call, candidate } = attempt;
     const begunMs = clock.monotonicMs();
-    const entering = state.reservation?.acquire(candidate);
+    const entering = state.reservation?.acquire(attempt.candidate);
     if (entering !== undefined) await entering;
-    const waiting = work.needsNothing === true ? undefined : work.ready?.(candidate);
+    const waiting = work.needsNothing === true ? undefined : work.ready?.(attempt.candidate);
     if (waiting !== undefined) await waiting;
-    let admitted: Admitted<P>;
-    if (call.principal.budgets.length === 0) {
-      const preparing = work.prepare(candidate, stripState);
-      const prepared = preparing instanceof Promise ? await preparing : preparing;
-      admitted = { prepared, hold: state.hold, grant: undefined };
-    } else {
-      const admitting = admit({
+    const admitting = prepare(state, attempt, work, stripState);
+    const admitted = admitting instanceof Promise ? await admitting : admitting;
+    state.hold = admitted.hold;
+    requireClient(attempt.call);
+    await open(state, attempt, admitted);
+    noteSend(state, attempt, begunMs);
+    requireClient(attempt.call);
+    const silence = watchSilence(attempt);
+    try {
+      const hedge = mayHedge ? hedgeOf(state, attempt, work) : undefined;
+      const reached =
+        hedge === undefined
+          ? { value: await work.send(attempt), attempt }
+          : await hedges.send(state, attempt, work, hedge);
+      noteAnswer(reached.attempt, work.mayBreakOff === true);
+      return reached;
+    } finally {
+      if (silence !== undefined) clearTimeout(silence);
+    }
+  }
+
+  /** Encodes an attempt, and holds what it may cost if a budget counts it. */
+  function prepare<P extends Prepared, T, M extends Account>(
+    { hold }: CallState,
+    { call, candidate }: Attempt<P, M>,
+    work: Work<P, T, M>,
+    stripState: boolean,
+  ): Admitted<P> | Promise<Admitted<P>> {
+    if (call.principal.budgets.length > 0) {
+      return admit({
         call,
-        hold: state.hold,
+        hold,
         is_byok: candidate.own !== undefined,
         prepare: (spend) => work.prepare(candidate, stripState, spend),
         measure: work.measure,
       });
-      admitted = admitting instanceof Promise ? await admitting : admitting;
-      state.hold = admitted.hold;
     }
-    if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
-    await open(state, attempt, admitted);
+    const preparing = work.prepare(candidate, stripState);
+    return preparing instanceof Promise
+      ? preparing.then((prepared) => ({ prepared, hold, grant: undefined }))
+      : { prepared: preparing, hold, grant: undefined };
+  }
+
+  /** Throws if the call was cancelled. */
+  function requireClient({ cancellation }: Call): void {
+    if (cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
+  }
+
+  /** Notes that a durable attempt is sent now. */
+  function noteSend(state: CallState, attempt: Attempt, begunMs: number): void {
     attempt.sentMs = clock.monotonicMs();
     attempt.waitedMs = attempt.sentMs - begunMs;
     attempt.isSent = true;
     state.lastSent = attempt;
     state.record = attempt.opening;
-    call.store_wait?.renew();
-    if (call.cancellation.cancelled) throw new CallCancelled({ may_be_billed: false });
-    const holdsBack = attempt.prepared.holds_back === true;
-    const wantsHedge = mayHedge && !holdsBack && (call.request.provider?.hedge ?? routing().hedge);
-    const silence = call.request.stream === true && !holdsBack ? watchSilence(candidate) : undefined;
-    try {
-      const hedge = wantsHedge ? hedges.plan(state, attempt, work) : undefined;
-      const reached =
-        hedge === undefined
-          ? { value: await work.send(attempt), attempt }
-          : await hedges.send(state, attempt, work, hedge);
-      const nowMs = clock.nowMs();
-      const sentMs = nowMs - (clock.monotonicMs() - reached.attempt.sentMs);
-      const answered = healthId(reached.attempt.candidate);
-      health.answered(answered, sentMs);
-      if (work.mayBreakOff !== true) health.succeeded(answered, nowMs, sentMs);
-      return reached;
-    } finally {
-      if (silence !== undefined) clearTimeout(silence);
-    }
+    attempt.call.store_wait?.renew();
+  }
+
+  /** When the attempt gets a hedge; undefined if it gets none. */
+  function hedgeOf<P extends Prepared, T, M extends Account>(
+    state: CallState,
+    attempt: Attempt<P, M>,
+    work: Work<P, T, M>,
+  ): HedgePlan | undefined {
+    const isWanted = attempt.prepared.holds_back !== true && (attempt.call.request.provider?.hedge ?? routing().hedge);
+    return isWanted ? hedges.plan(state, attempt, work) : undefined;
+  }
+
+  /** Notes that an endpoint answers. */
+  function noteAnswer({ candidate, sentMs }: Attempt, mayBreakOff: boolean): void {
+    const nowMs = clock.nowMs();
+    const wallSentMs = nowMs - (clock.monotonicMs() - sentMs);
+    const id = healthId(candidate);
+    health.answered(id, wallSentMs);
+    if (!mayBreakOff) health.succeeded(id, nowMs, wallSentMs);
   }
 
   /** After a refusal before the send: the end of the call, or undefined to try the next endpoint. */
@@ -250,16 +282,18 @@ export function createAttempts(
     }
     const { status, failure } = error;
     note(state, attempt, { status, failure, is_unknown: mayHaveAnswered(error), used });
-    state.failed.push({ provider: attempt.candidate.provider, own: attempt.candidate.own, error });
+    state.failed = withOne(state.failed, { provider: attempt.candidate.provider, own: attempt.candidate.own, error });
     if (failure !== 'state_rejected') reportFailure(attempt, error);
     return fallsOver(failure) ? undefined : { ended: 'failed', error };
   }
 
   /**
    * An endpoint that is silent for much longer than its usual latency gets no further calls for a while, unless it answers others. The
-   * call itself continues to wait. Called at the send; the caller clears the timer at the answer.
+   * call itself continues to wait. Called at the send; the caller clears the timer at the answer. Undefined for an answer that is not
+   * streamed, or held back.
    */
-  function watchSilence(candidate: Candidate): NodeJS.Timeout | undefined {
+  function watchSilence({ candidate, call, prepared }: Attempt): NodeJS.Timeout | undefined {
+    if (call.request.stream !== true || prepared.holds_back === true) return undefined;
     const sentMs = clock.nowMs();
     const { latency_ms, is_latency_thin } = health.performance(servedId(candidate), sentMs);
     if (latency_ms === null || is_latency_thin) return undefined;

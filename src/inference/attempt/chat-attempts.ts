@@ -1,5 +1,5 @@
 import { nextTurn } from '../../next-turn.ts';
-import { type Media, UpstreamError } from '../../providers/dialect.ts';
+import type { Media } from '../../providers/dialect.ts';
 import type { MediaFetcher } from '../../providers/transport/fetch-media.ts';
 import type { Upstream } from '../../providers/transport/upstream.ts';
 import type { Candidate } from '../../routing/plan.ts';
@@ -146,7 +146,7 @@ export class ChatAttempts implements Work<PreparedAttempt, OpenAnswer, Meter>, C
     return prepareAttempt(this.tools?.declare(request) ?? request, candidate, encoding);
   }
 
-  async send(attempt: ChatAttempt, cancellation?: Cancellation): Promise<OpenAnswer> {
+  send(attempt: ChatAttempt, cancellation?: Cancellation): Promise<OpenAnswer> {
     const { prepared, candidate, call, number, step } = attempt;
     if (call.request.debug?.echo_upstream_body === true) {
       const served = { model: candidate.model.id, provider: candidate.provider.name };
@@ -156,14 +156,7 @@ export class ChatAttempts implements Work<PreparedAttempt, OpenAnswer, Meter>, C
     const own = cancellation === undefined ? call : { ...call, cancellation };
     const { upstream, first_token_ms_max, total_ms_max } = this.#parts.options;
     const context = { upstream, call: own, attempt: number, step, first_token_ms_max, total_ms_max };
-    try {
-      return await openAnswer(prepared, context, attempt.meter);
-    } catch (error) {
-      // A failed attempt is billed for what it used, unless the provider itself calls it an error.
-      const isRefused = error instanceof UpstreamError && error.status !== null && error.status >= 400;
-      if (!isRefused) attempt.used = attempt.meter.usage(prepared.request);
-      throw error;
-    }
+    return openAnswer(prepared, context, attempt);
   }
 
   discard({ later, isWhole, close }: OpenAnswer, { meter, prepared }: ChatAttempt): TokenClasses | null {

@@ -145,7 +145,7 @@ interface Steps {
 }
 
 /** When a call may be sent to a second endpoint, and to which. */
-interface HedgePlan {
+export interface HedgePlan {
   next: Candidate;
   after_ms: number;
 }

@@ -49,7 +49,7 @@ async function streamOf(
   } as unknown as PreparedAttempt;
   const times = { first_token_ms_max: 1_000, total_ms_max: 1_000 };
   const context = { upstream, call, attempt: 1, ...times } as unknown as AttemptContext;
-  return openAnswer(prepared, context, new AnswerMeter());
+  return openAnswer(prepared, context, { meter: new AnswerMeter(), used: null });
 }
 
 /** The contents after the first chunks, and the failure of the stream. */

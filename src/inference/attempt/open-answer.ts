@@ -12,7 +12,8 @@ import type { JsonValue } from '../../schemas/json.ts';
 import { answerLevels, type StructureBounds } from '../../schemas/json-structure.ts';
 import type { Call } from '../call.ts';
 import { isMeaningful, type Meter } from '../money/meter.ts';
-import { AnswerBounds, cutParts, readable } from './answer-bounds.ts';
+import type { Attempt } from '../state.ts';
+import { AnswerBounds, asUpstreamFailure, cutParts, readable } from './answer-bounds.ts';
 import { type AnswerChunks, AnswerReader } from './answer-reader.ts';
 import { dividedChunks, sliceEnd, tokensOf } from './chunk-slices.ts';
 import type { PreparedAttempt } from './prepare-attempt.ts';
@@ -114,46 +115,66 @@ function voidAnswer(first: readonly ChatChunk[], { finish_reason, native_finish_
 
 /**
  * Sends the request and waits until the answer has begun: for its first meaningful chunk, for the whole body of an answer that is not
- * streamed, and for the tool call if the prompt forces one. `meter` counts the first chunks. Throws `UpstreamError`, or
- * `CallCancelled` if the client left first.
+ * streamed, and for the tool call if the prompt forces one. The meter of `account` counts the first chunks; what a failed attempt is billed
+ * for is set in it. Throws `UpstreamError`, or `CallCancelled` if the client left first.
  */
 export async function openAnswer(
   prepared: PreparedAttempt,
   context: AttemptContext,
-  meter: Meter,
+  account: Pick<Attempt<PreparedAttempt, Meter>, 'meter' | 'used'>,
 ): Promise<OpenAnswer> {
-  const { candidate, dialect, encoded, payload } = prepared;
-  const { method, path, headers } = encoded;
-  const { stream, logprobs, top_logprobs } = context.call.request;
-  const isStreamed = stream === true;
-  const accept = isStreamed ? 'text/event-stream' : 'application/json';
-  const upstreamCall = new UpstreamCall({ candidate, dialect, method, path, headers, payload, accept }, context);
+  let upstreamCall: UpstreamCall | undefined;
   try {
+    upstreamCall = startCall(prepared, context);
     const response = await upstreamCall.exchange.response;
-    if (response.status >= 300) await refuse(dialect, response);
-    const type = String(response.headers['content-type'] ?? '');
-    if (isStreamed && /^text\/html\b/i.test(type)) await refuseHtml(response, dialect);
-    const isJson = !isStreamed || /^application\/json\b/i.test(type);
-    const read = isJson ? readBody : readBeginning;
-    const { call, step = 1 } = context;
-    const state: AttemptState = {
-      ...encoded.state,
-      // Ids of tool calls are made of it and must be unique in an answer of several steps.
-      generation_id: step === 1 ? call.generation_id : `${call.generation_id}/${step}`,
-      headers: response.headers,
-    };
-    const probabilities = isJson ? LOGPROBS_BOUNDS : EVENT_LOGPROBS_BOUNDS;
-    const bounds = logprobs === true || top_logprobs != null ? probabilities : ANSWER_BOUNDS;
-    const reading = read(prepared, { response, state, call, meter, upstreamCall, bounds });
+    if (response.status >= 300) await refuse(prepared.dialect, response);
+    const reading = readAnswer(prepared, context, { response, meter: account.meter, upstreamCall });
     const answer = reading instanceof Promise ? await reading : reading;
-    if (!meter.produced && meter.is_void) throw voidAnswer(answer.first, meter);
-    // An answer that was cut or filtered is accepted: it has another finish reason.
-    if (prepared.holds_back && meter.finish_reason === 'stop') throw missingCall({ has_ended: true });
+    requireAnswer(prepared, account.meter, answer);
     return answer;
   } catch (error) {
-    upstreamCall.release();
+    upstreamCall?.release();
+    // A failed attempt is billed for what it used, unless the provider itself calls it an error.
+    const isRefused = error instanceof UpstreamError && error.status !== null && error.status >= 400;
+    if (!isRefused) account.used = account.meter.usage(prepared.request);
     throw error;
   }
+}
+
+function startCall({ candidate, dialect, encoded, payload }: PreparedAttempt, context: AttemptContext): UpstreamCall {
+  const { method, path, headers } = encoded;
+  const accept = context.call.request.stream === true ? 'text/event-stream' : 'application/json';
+  return new UpstreamCall({ candidate, dialect, method, path, headers, payload, accept }, context);
+}
+
+/** Reads an answer whose headers have arrived until it has begun. */
+function readAnswer(
+  prepared: PreparedAttempt,
+  { call, step = 1 }: AttemptContext,
+  { response, meter, upstreamCall }: Pick<Opening, 'response' | 'meter' | 'upstreamCall'>,
+): OpenAnswer | Promise<OpenAnswer> {
+  const { stream, logprobs, top_logprobs } = call.request;
+  const isStreamed = stream === true;
+  const type = String(response.headers['content-type'] ?? '');
+  if (isStreamed && /^text\/html\b/i.test(type)) return refuseHtml(response, prepared.dialect);
+  const isJson = !isStreamed || /^application\/json\b/i.test(type);
+  const state: AttemptState = {
+    ...prepared.encoded.state,
+    // Ids of tool calls are made of it and must be unique in an answer of several steps.
+    generation_id: step === 1 ? call.generation_id : `${call.generation_id}/${step}`,
+    headers: response.headers,
+  };
+  const probabilities = isJson ? LOGPROBS_BOUNDS : EVENT_LOGPROBS_BOUNDS;
+  const bounds = logprobs === true || top_logprobs != null ? probabilities : ANSWER_BOUNDS;
+  const opening = { response, state, call, meter, upstreamCall, bounds };
+  return isJson ? readBody(prepared, opening) : readBeginning(prepared, opening);
+}
+
+/** Throws for an answer with nothing in it, or without the tool call that its request forces. */
+function requireAnswer({ holds_back }: PreparedAttempt, meter: Meter, { first }: OpenAnswer): void {
+  if (!meter.produced && meter.is_void) throw voidAnswer(first, meter);
+  // An answer that was cut or filtered is accepted: it has another finish reason.
+  if (holds_back && meter.finish_reason === 'stop') throw missingCall({ has_ended: true });
 }
 
 /**
@@ -169,29 +190,38 @@ function readBody(prepared: PreparedAttempt, opening: Opening): OpenAnswer | Pro
 
 function decodeBody(prepared: PreparedAttempt, opening: Opening, body: JsonValue): OpenAnswer | Promise<OpenAnswer> {
   const { dialect } = prepared;
-  const { response, state, call, meter } = opening;
+  const { response, state, meter } = opening;
   const cut = isShort(response) ? undefined : cutParts(body);
   const received: ChatChunk[] = [];
   let decoded: ChatChunk[];
   try {
     const isTemplated = state['tool_template'] !== undefined;
-    decoded = readable(() =>
-      isTemplated ? decodeTemplated(dialect, body, state, received) : dialect.decodeResponse(body, state, received),
-    );
+    decoded = isTemplated
+      ? decodeTemplated(dialect, body, state, received)
+      : dialect.decodeResponse(body, state, received);
   } catch (error) {
     // As for a broken stream, the chunks decoded before the fault and the reported usage are metered.
     received.push(...usageIn(dialect, body, state));
-    return failCounted(meter, dividedChunks(received), error);
+    return failCounted(meter, dividedChunks(received), asUpstreamFailure(error));
   }
-  const answered = (breach: UpstreamError | undefined) => {
-    const failure = breach ?? cut;
-    const isStreamed = call.request.stream === true;
-    if (failure !== undefined) return failCounted(meter, isStreamed ? dividedChunks(decoded) : decoded, failure);
-    const completion = accumulate(decoded, Math.floor(call.accepted_ms / 1000));
-    return isStreamed ? inSlices(completion, prepared, opening) : whole(completion, decoded, opening);
-  };
-  const counted = breachOf(decoded);
-  return counted instanceof Promise ? counted.then(answered) : answered(counted);
+  const breach = breachOf(decoded);
+  return breach instanceof Promise
+    ? breach.then((counted) => answered(prepared, opening, decoded, counted ?? cut))
+    : answered(prepared, opening, decoded, breach ?? cut);
+}
+
+/** The answer that was decoded, unless it is a failure. */
+function answered(
+  prepared: PreparedAttempt,
+  opening: Opening,
+  decoded: ChatChunk[],
+  failure: UpstreamError | undefined,
+): OpenAnswer | Promise<OpenAnswer> {
+  const { call, meter } = opening;
+  const isStreamed = call.request.stream === true;
+  if (failure !== undefined) return failCounted(meter, isStreamed ? dividedChunks(decoded) : decoded, failure);
+  const completion = accumulate(decoded, Math.floor(call.accepted_ms / 1000));
+  return isStreamed ? inSlices(completion, prepared, opening) : whole(completion, decoded, opening);
 }
 
 /** Counts the chunks of an answer that is a failure, and throws it. */
@@ -235,7 +265,7 @@ async function inSlices(
   if (counting !== undefined) await counting;
   upstreamCall.started();
   const later = new Slices(chunks, first.length);
-  return { first, later, isWhole: true, completion: undefined, close: upstreamCall.release };
+  return { first, later, isWhole: true, completion: undefined, close: () => upstreamCall.release() };
 }
 
 /** The usage of an answer that could not be decoded, as a chunk; none if it cannot be read either. */
@@ -259,14 +289,20 @@ function isShort({ headers }: UpstreamResponse): boolean {
 /** Tokens whose probabilities are counted before other requests are served. */
 const COUNTED_TOKENS = 1_000;
 
+function hasManyTokens({ logprobs }: ChatChunk): boolean {
+  return logprobs !== undefined && tokensOf(logprobs).length > COUNTED_TOKENS;
+}
+
 /** The failure of an answer with too many parts; undefined for any other. A promise if it has the probabilities of many tokens. */
 function breachOf(chunks: readonly ChatChunk[]): UpstreamError | undefined | Promise<UpstreamError | undefined> {
   const bounds = new AnswerBounds();
-  const long = chunks.filter(({ logprobs }) => logprobs !== undefined && tokensOf(logprobs).length > COUNTED_TOKENS);
-  bounds.add(
-    long.length === 0 ? chunks : chunks.map((chunk) => (long.includes(chunk) ? { delta: chunk.delta } : chunk)),
-  );
-  return long.length === 0 ? bounds.failure : breachOfTokens(bounds, long);
+  if (!chunks.some(hasManyTokens)) {
+    bounds.add(chunks);
+    return bounds.failure;
+  }
+  const long = chunks.filter(hasManyTokens);
+  bounds.add(chunks.map((chunk) => (long.includes(chunk) ? { delta: chunk.delta } : chunk)));
+  return breachOfTokens(bounds, long);
 }
 
 async function breachOfTokens(bounds: AnswerBounds, chunks: readonly ChatChunk[]): Promise<UpstreamError | undefined> {
@@ -321,5 +357,5 @@ async function readBeginning(
   }
   reader.hasBegun = true;
   upstreamCall.started();
-  return { first, later: reader, isWhole: false, completion: undefined, close: upstreamCall.release };
+  return { first, later: reader, isWhole: false, completion: undefined, close: () => upstreamCall.release() };
 }

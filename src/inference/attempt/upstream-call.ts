@@ -168,12 +168,12 @@ export class UpstreamCall {
   }
 
   /** Ends the call: clears its timers, and aborts its exchange if it is still running. May be called more than once. */
-  readonly release = (): void => {
+  release(): void {
     clearTimeout(this.#timer);
     if (this.#drain !== undefined) clearTimeout(this.#drain);
     this.#off();
     if (!this.exchange.ended) this.exchange.abort(new CallCancelled({ may_be_billed: false }));
-  };
+  }
 }
 
 /** Headers that identify the gateway's own account, of all supported wires and providers. */

@@ -223,12 +223,13 @@ export function createAdmission({
     terms: Terms,
     first: { prepared: P; measured: Measured; hold: Hold | Promise<Hold>; ask: HoldRequest },
   ): Promise<Admitted<P>> {
-    const { exposure: upper, floor, count } = first.measured;
+    const { measured } = first;
+    const { exposure: upper } = measured;
     let { ask } = first;
     let exposure = upper;
     let hold: Hold;
     const holdCounted = async (): Promise<Hold | undefined> => {
-      const counted = await count();
+      const counted = await measured.count();
       if (counted === undefined) return undefined;
       exposure = counted;
       ask = askOf(attempt, terms, counted);
@@ -237,7 +238,7 @@ export function createAdmission({
     try {
       hold = await first.hold;
     } catch (error) {
-      const counted = mayHelp(error, costOf(floor(), terms.least_tokens)) ? await holdCounted() : undefined;
+      const counted = mayHelp(error, costOf(measured.floor(), terms.least_tokens)) ? await holdCounted() : undefined;
       if (counted === undefined) throw error;
       hold = counted;
     }

@@ -50,7 +50,8 @@ export function priceAttempt(
   const prices = pricesFor(endpoint, { prompt_tokens: inputTokens(usage), service_tier: serviceTier });
   const images = prices.image === undefined ? 0 : contentsOf(request).images;
   const works: PricedUsage[] = [{ usage, prices, images }];
-  for (const { model, classes } of usage.extra ?? []) {
+  if (usage.extra === undefined) return charge(works);
+  for (const { model, classes } of usage.extra) {
     const list = others?.pricesOf(provider.slug, model);
     const own = list && pricesFor(list, { prompt_tokens: inputTokens(classes), service_tier: serviceTier });
     works.push({ usage: classes, prices: own ?? prices, model });

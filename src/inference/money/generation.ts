@@ -12,6 +12,7 @@ import type {
 } from '../../ledger/records.ts';
 import { limits } from '../../limits.ts';
 import type { Candidate, Plan } from '../../routing/plan.ts';
+import { withOne } from '../../schemas/append.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { FinishReason, TokenClasses } from '../../schemas/inner.ts';
@@ -64,11 +65,15 @@ export function openRecord(
     user_agent: attribution.user_agent,
     num_media_prompt: media,
     num_input_audio_prompt: sounds,
-    attempts: attempts.length === 0 ? [] : attempts.map((attempt) => attempt.record!),
+    attempts: attempts.length === 0 ? [] : attempts.map(recordOf),
   };
   if (fees.length > 0) record.fees = fees;
   if (attribution.tags !== undefined) record.tags = attribution.tags;
   return record;
+}
+
+function recordOf({ record }: Attempt): AttemptRecord {
+  return record!;
 }
 
 /** The finished record. */
@@ -88,16 +93,16 @@ export function closeRecord(
 ): GenerationRecord {
   const { meter, usage } = facts;
   const word = limits.upstream_word_chars_max;
-  const records: AttemptRecord[] = [];
+  const records = attempts.map(recordOf);
   let costNano = 0;
   let byokCostNano = 0;
-  for (const attempt of attempts) {
-    const record = attempt.record!;
-    records.push(record);
-    if (record.is_byok) byokCostNano += record.cost_nano;
-    else costNano += record.cost_nano;
+  // By index: there is an object for each turn of these loops otherwise.
+  for (let at = 0; at < records.length; at += 1) {
+    const { is_byok, cost_nano } = records[at]!;
+    if (is_byok) byokCostNano += cost_nano;
+    else costNano += cost_nano;
   }
-  for (const fee of fees) costNano += fee.cost_nano;
+  for (let at = 0; at < fees.length; at += 1) costNano += fees[at]!.cost_nano;
   // Field by field: a spread costs several times as much.
   const closed: GenerationRecord = {
     id: open.id,
@@ -190,9 +195,10 @@ export function routingRecord(
   usage: TokenClasses | null,
 ): RoutingRecord {
   const expected = expectedTokens(call, usage);
-  const planned: RecordedEndpoint[] = [];
-  for (const candidate of plan.attempts) {
-    if (planned.length === ROUTING_RECORDED_MAX) break;
+  let planned: readonly RecordedEndpoint[] = [];
+  // By index: there is an object for each turn of these loops otherwise.
+  for (let at = 0; at < plan.attempts.length && planned.length < ROUTING_RECORDED_MAX; at += 1) {
+    const candidate = plan.attempts[at]!;
     if (candidate.excluded !== undefined) continue;
     const { endpoint, weight, because, own, tier } = candidate;
     const entry: RecordedEndpoint = { id: endpoint.model === model ? endpoint.tag : endpoint.id };
@@ -202,12 +208,13 @@ export function routingRecord(
     if (because !== undefined && because.length > 0) entry.because = because;
     const costNano = expected && expectedCost(candidate, expected, call.request.service_tier);
     if (costNano !== undefined) entry.expected_nano = costNano;
-    planned.push(entry);
+    planned = withOne(planned, entry);
   }
   const record: RoutingRecord = { strategy: plan.strategy, total: plan.candidates.length, plan: planned };
   if (plan.sort !== undefined) record.sort = plan.sort;
   let excludedCount = 0;
-  for (const { excluded, endpoint } of plan.candidates) {
+  for (let at = 0; at < plan.candidates.length; at += 1) {
+    const { excluded, endpoint } = plan.candidates[at]!;
     if (excluded === undefined) continue;
     if (excludedCount === ROUTING_RECORDED_MAX) break;
     excludedCount += 1;
@@ -215,7 +222,8 @@ export function routingRecord(
     record.excluded[excluded.step] ??= [];
     record.excluded[excluded.step]?.push(endpoint.model === model ? endpoint.tag : endpoint.id);
   }
-  for (const { budget, granted } of hold.lines) {
+  for (let at = 0; at < hold.lines.length; at += 1) {
+    const { budget, granted } = hold.lines[at]!;
     if (granted <= 0) continue;
     record.hold_nano = hold.granted_nano;
     const counted = `${budget.scope} ${budget.reset_interval}`;
@@ -240,7 +248,8 @@ export function answerUsage(
   let inputNano = 0;
   let outputNano = 0;
   let isUnpriced = false;
-  for (const { candidate, charge } of parts) {
+  for (let at = 0; at < parts.length; at += 1) {
+    const { candidate, charge } = parts[at]!;
     if (charge === undefined) continue;
     if (candidate.own === undefined) costNano += charge.cost_nano;
     else {

@@ -237,7 +237,7 @@ export class AnswerMeter implements Meter {
     if (response.requestId !== undefined) this.upstream_id = response.requestId;
     if (!response.usage) return;
     const former = this.reported;
-    const reported = believable({ ...former, ...response.usage });
+    const reported = believable(former === undefined ? response.usage : { ...former, ...response.usage });
     this.reported = reported;
     // A report that has not grown since the last one does not cover the output since then, unless the answer has ended.
     const isNew = reported === undefined || former === undefined || this.open_choices.length === 0;

@@ -1,6 +1,7 @@
 import type { Recorder } from '../../ledger/recorder.ts';
 import type { AttemptRecord, GenerationRecord, OpenRecord } from '../../ledger/records.ts';
 import type { Candidate } from '../../routing/plan.ts';
+import { withOne } from '../../schemas/append.ts';
 import { choicesOf } from '../../schemas/by-choice.ts';
 import type { FinishReason, TokenClasses } from '../../schemas/inner.ts';
 import { toUsd } from '../../schemas/money.ts';
@@ -104,7 +105,7 @@ export function createSettlement(options: {
       if (end.is_unknown || end.used) Object.assign(record, endCost(state, attempt, end, rules));
       const moreNano = record.cost_nano - (attempt.record?.cost_nano ?? 0);
       if (moreNano !== 0) recorder.keep(state.hold, moreNano, record.is_byok);
-      if (attempt.record === undefined) state.attempts.push(attempt);
+      if (attempt.record === undefined) state.attempts = withOne(state.attempts, attempt);
       attempt.record = record;
       // An answer may still break off: it is counted when its end is known.
       if (failure !== null && failure !== ASSUMED) metrics.attempt(provider.slug, failure);
@@ -119,7 +120,7 @@ export function createSettlement(options: {
 
   const unassume: Settlement['unassume'] = (state, attempt) => {
     const { record } = attempt;
-    state.attempts.splice(state.attempts.indexOf(attempt), 1);
+    state.attempts = state.attempts.filter((one) => one !== attempt);
     attempt.record = undefined;
     if (record !== undefined && record.cost_nano !== 0) recorder.keep(state.hold, -record.cost_nano, record.is_byok);
   };
@@ -166,7 +167,7 @@ export function createSettlement(options: {
     const countedNano = priceAnswer(state, attempt, rules);
     const { cost_nano, is_byok } = attempt.record!;
     if (cost_nano > 0) recorder.keep(state.hold, cost_nano, is_byok);
-    state.parts.push(attempt);
+    state.parts = withOne(state.parts, attempt);
     return countedNano;
   }
 
@@ -222,18 +223,19 @@ export function createSettlement(options: {
     candidate: Candidate,
     { outcome, answered, finish_reason }: Closing,
   ): GenerationRecord {
-    const { call, fees, parts, plan, hold, reservation } = state;
+    const { call, fees, plan, hold, reservation } = state;
     const now = clock.monotonicMs();
     let countedNano = 0;
     if (answered !== undefined) {
       countedNano = priceAnswer(state, answered, rules);
-      parts.push(answered);
+      state.parts = withOne(state.parts, answered);
     }
-    const [first] = parts;
+    const { parts } = state;
+    const first = parts[0];
     const usage = parts.length === 1 && fees.length === 0 ? first!.usage : allUsed(parts, fees);
     let discountNano: number | null = null;
-    for (const { charge } of parts) {
-      const savedNano = charge?.cache_discount_nano ?? null;
+    for (let at = 0; at < parts.length; at += 1) {
+      const savedNano = parts[at]!.charge?.cache_discount_nano ?? null;
       if (savedNano !== null) discountNano = (discountNano ?? 0) + savedNano;
     }
     const latency = first?.firstTokenMs === undefined ? null : first.firstTokenMs - call.accepted_monotonic_ms;
@@ -271,30 +273,37 @@ export function createSettlement(options: {
     return closed;
   }
 
-  const settle: Settlement['settle'] = async (state, outcome, attempt, finishReason) => {
+  const settle: Settlement['settle'] = (state, outcome, attempt, finishReason) => {
     const answered = attempt?.isCharged === true ? undefined : attempt;
     const last = answered ?? state.parts.at(-1);
     const open = last === undefined ? state.record : last.opening;
     const candidate = last?.candidate ?? state.plan.attempts[0];
     if (open === undefined || candidate === undefined) {
       state.reservation?.release();
-      return NO_USAGE;
+      return Promise.resolve(NO_USAGE);
     }
-    const ended = state.call.outcome;
     let record: GenerationRecord;
     try {
       record = close(state, open, candidate, { outcome, answered, finish_reason: finishReason });
     } catch (error) {
-      throw lost(state, error);
+      return Promise.reject(lost(state, error));
     }
-    try {
-      await recorder.outcome(record, state.hold);
-    } finally {
-      ended.isSettled = true;
-      ended.record ??= record;
-    }
-    return answerUsage(state, candidate);
+    return recorder.outcome(record, state.hold).then(
+      () => {
+        noteSettled(state, record);
+        return answerUsage(state, candidate);
+      },
+      (error: unknown) => {
+        noteSettled(state, record);
+        throw error;
+      },
+    );
   };
+
+  function noteSettled({ call: { outcome } }: CallState, record: GenerationRecord): void {
+    outcome.isSettled = true;
+    outcome.record ??= record;
+  }
 
   return { note, assume, unassume, soFar, breakOff, endStep, settle };
 }

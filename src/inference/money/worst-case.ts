@@ -192,9 +192,10 @@ export function* mediaSteps(prepared: PreparedAttempt): SlicedWork<Media> {
   return media;
 }
 
-/** The same without yielding, for short payloads. */
+/** The same without yielding, for short payloads. Most have no media, and nothing to search for. */
 export function mediaOf(prepared: PreparedAttempt): Media {
-  return atOnce(mediaSteps(prepared));
+  const mayHaveMedia = contentsOf(prepared.request).has_more || prepared.dialect.worstCase.unseenMedia !== undefined;
+  return mayHaveMedia ? atOnce(mediaSteps(prepared)) : { image: 0, audio: 0, data: [], is_open: false };
 }
 
 function* countParts(prepared: PreparedAttempt, media: Media): SlicedWork<void> {
@@ -319,7 +320,9 @@ export function exposureOf(prepared: PreparedAttempt, prompt: PromptTokens, outp
   // The prompt is read once for all answers; each answer may be as long as the bound.
   const choices = choicesOf(request);
   const promptTokens = prompt.text + prompt.image + prompt.audio;
-  const uses = toolUses(prepared).reduce((sum, most) => sum + most, 0);
+  let uses = 0;
+  const usesOfTools = toolUses(prepared);
+  for (let at = 0; at < usesOfTools.length; at += 1) uses += usesOfTools[at]!;
   const searches = uses > 1 && dialect.worstCase.billsOneSearch(endpoint) ? 1 : uses;
   const lists = pricesInReach(endpoint, { prompt_tokens: promptTokens, service_tier: prepared.service_tier });
   const lines = lists.map((prices) => {

@@ -8,6 +8,7 @@ import type { Health } from '../../routing/health.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import { type Candidate, NoEndpoint, type Plan, plan } from '../../routing/plan.ts';
 import type { Stickiness } from '../../routing/stickiness.ts';
+import { withOne } from '../../schemas/append.ts';
 import { contentsOf } from '../../schemas/contents.ts';
 import type { Wire } from '../../schemas/inner.ts';
 import { attemptFacts } from '../attempt/attempt-facts.ts';
@@ -75,12 +76,15 @@ export interface Wanted {
 
 /** Plans calls of every operation, counts them against rate limits, and ends those that no endpoint answers. `wanted`: not set for chat. */
 export interface Planner {
-  /** Plans a call without side effects. Rejects as `open` does. */
-  planned(call: Call, wanted?: Wanted): Promise<CallState>;
+  /** Plans a call without side effects; at once if nothing has to be read for it. Throws or rejects as `open` does. */
+  planned(call: Call, wanted?: Wanted): CallState | Promise<CallState>;
   /** See `Inference.routingOf`. */
   routingOf(call: Call, wanted?: Wanted): Promise<Record<string, unknown> | undefined>;
-  /** Plans a call and counts it against rate limits. Rejects with `GatewayError` if no endpoint can be tried. */
-  open(call: Call, wanted?: Wanted): Promise<CallState>;
+  /**
+   * Plans a call and counts it against rate limits; at once if nothing has to be waited for. Throws `GatewayError`, or rejects with it, if
+   * no endpoint can be tried.
+   */
+  open(call: Call, wanted?: Wanted): CallState | Promise<CallState>;
   /**
    * Settles a call that no endpoint answered. Returns the error to throw: the last failure as the client's `GatewayError`, or
    * `CallCancelled` if the client left.
@@ -101,6 +105,16 @@ function withEarlier(error: GatewayError, failed: readonly FailedAttempt[]): Gat
     ...(headers ? { headers } : {}),
     cause,
   });
+}
+
+/** What the plan of a call is made of, besides its request. */
+interface Basis {
+  wanted: Wanted | undefined;
+  own: readonly OwnCredential[];
+  catalog: ModelSource;
+  rules: RoutingRules;
+  named: Requested;
+  home: () => SessionAffinity;
 }
 
 type EndpointFacts = Pick<Candidate, 'model' | 'provider' | 'endpoint' | 'own'>;
@@ -148,17 +162,27 @@ export function createPlanner(
 ): Planner {
   const { clock, health, prepareCall, rates, recorder } = options;
 
-  async function planned(received: Call, wanted?: Wanted): Promise<CallState> {
+  function planned(received: Call, wanted?: Wanted): CallState | Promise<CallState> {
     if (!recorder.admits()) {
       throw new GatewayError(503, 'The gateway cannot record requests at the moment; try again soon', {
         headers: { 'retry-after': '1' },
       });
     }
-    const reading = options.ownCredentials(received.principal, received.store_wait);
-    const own = reading instanceof Promise ? await reading : reading;
+    const own = options.ownCredentials(received.principal, received.store_wait);
+    return own instanceof Promise
+      ? own.then((read) => plannedWith(received, wanted, read))
+      : plannedWith(received, wanted, own);
+  }
+
+  function plannedWith(
+    received: Call,
+    wanted: Wanted | undefined,
+    own: readonly OwnCredential[],
+  ): CallState | Promise<CallState> {
     // The providers that require an own credential are in it only if the caller has one for them.
-    let catalog = options.catalog();
-    for (const { provider } of own) if (catalog.provider(provider) === undefined) catalog = options.wholeCatalog();
+    const usual = options.catalog();
+    const isUsual = own.length === 0 || own.every(({ provider }) => usual.provider(provider) !== undefined);
+    const catalog = isUsual ? usual : options.wholeCatalog();
     let affinity: SessionAffinity | undefined;
     const home = () => {
       affinity ??= new ConversationAffinity(received, options.stickiness, clock);
@@ -172,15 +196,22 @@ export function createPlanner(
     } catch (error) {
       throw shownTo(received, error, received.request.model ?? received.request.models?.[0]);
     }
-    const isChat = wanted === undefined;
-    let prepared: PreparedCall = { call: received, report: NO_CHANGES };
-    if (named.request !== undefined) prepared.call = { ...received, request: named.request };
-    const { request } = prepared.call;
+    const call = named.request === undefined ? received : { ...received, request: named.request };
+    const basis: Basis = { wanted, own, catalog, rules, named, home };
     // Reasoning state may be missing, or a preparation may concern the request.
-    if (isChat && (contentsOf(request).is_stateful || subjectsOf(request).length > 0)) {
-      prepared = await prepareCall(prepared.call, { models: named.models, catalog });
+    if (wanted === undefined && (contentsOf(call.request).is_stateful || subjectsOf(call.request).length > 0)) {
+      const preparing = prepareCall(call, { models: named.models, catalog });
+      return preparing instanceof Promise
+        ? preparing.then((prepared) => stateOf(prepared, basis))
+        : stateOf(preparing, basis);
     }
-    const { call, report, prefers } = prepared;
+    return stateOf({ call, report: NO_CHANGES }, basis);
+  }
+
+  /** The state of a call that is ready to be planned. */
+  function stateOf({ call, report, prefers }: PreparedCall, basis: Basis): CallState {
+    const { wanted, own, catalog, rules, named, home } = basis;
+    const isChat = wanted === undefined;
     const mayHaveSort = call.principal.defaults?.default_provider_sort != null || rules.users.size > 0;
     try {
       const planOfCall = plan(call.request, {
@@ -227,11 +258,21 @@ export function createPlanner(
     });
   }
 
-  async function open(call: Call, wanted?: Wanted): Promise<CallState> {
-    const state = await planned(call, wanted);
-    // The last check, so that refused calls do not count.
+  function open(call: Call, wanted?: Wanted): CallState | Promise<CallState> {
+    const state = planned(call, wanted);
+    return state instanceof Promise ? state.then(counted) : counted(state);
+  }
+
+  /** Counts a planned call: the last check, so that refused calls do not count. */
+  function counted(state: CallState): CallState | Promise<CallState> {
     const counting = rates?.open({ call: state.call, plan: state.plan, variants: state.named.variants });
-    state.reservation = counting instanceof Promise ? await counting : counting;
+    if (counting instanceof Promise) {
+      return counting.then((reservation) => {
+        state.reservation = reservation;
+        return state;
+      });
+    }
+    state.reservation = counting;
     return state;
   }
 
@@ -314,7 +355,7 @@ export function createPlanner(
     if (known !== undefined) return clientError([known]);
     reportFailure(attempt, failure);
     const { provider, own } = attempt.candidate;
-    state.failed.push({ provider, own, error: failure });
+    state.failed = withOne(state.failed, { provider, own, error: failure });
     return clientError(state.failed.slice(-1));
   }
 

@@ -48,15 +48,16 @@ export interface AttemptLine {
 export class AttemptLines {
   readonly #numbers = new Map<RecordContext, number>();
 
-  lineOf(entry: AttemptEntry): string {
+  /** The line of an attempt in parts. */
+  lineOf(entry: AttemptEntry): string[] {
     const context = contextFor(entry.record);
     const values = JSON.stringify(entryValues(entry));
     const known = this.#numbers.get(context);
-    if (known !== undefined) return `{"t":"A","c":${known},"v":${values}}`;
+    if (known !== undefined) return ['{"t":"A","c":', String(known), ',"v":', values, '}'];
     if (this.#numbers.size >= CONTEXTS_OF_FILE_MAX) this.#numbers.clear();
     const number = this.#numbers.size;
     this.#numbers.set(context, number);
-    return `{"t":"A","c":${number},"v":${values},"d":${context.text}}`;
+    return ['{"t":"A","c":', String(number), ',"v":', values, ',"d":', context.text, '}'];
   }
 
   /** A new file begins, or lines were not written: everything is defined again. */

@@ -42,17 +42,21 @@ export class LineBuffer {
   /** Gathered bytes. */
   used = 0;
 
-  add(json: string): void {
+  /** Adds a line of JSON, which is given in parts: a text that is joined first is copied once more. */
+  add(...parts: readonly string[]): void {
+    let chars = 0;
+    for (let at = 0; at < parts.length; at += 1) chars += parts[at]!.length;
     // A UTF-16 unit takes at most three bytes in UTF-8.
-    const room = HEADER_BYTES + json.length * 3 + 1;
+    const room = HEADER_BYTES + chars * 3 + 1;
     if (this.used + room > this.#bytes.length) {
       const larger = Buffer.allocUnsafe((this.used + room) * 2);
       this.#bytes.copy(larger, 0, 0, this.used);
       this.#bytes = larger;
     }
     const start = this.used + HEADER_BYTES;
-    const length = this.#bytes.write(json, start);
     const bytes = this.#bytes;
+    let length = 0;
+    for (let at = 0; at < parts.length; at += 1) length += bytes.write(parts[at]!, start + length);
     putHex(bytes, this.used, length);
     bytes[this.used + 8] = SPACE;
     putHex(bytes, this.used + 9, crc32(bytes.subarray(start, start + length)));
@@ -69,9 +73,9 @@ export class LineBuffer {
   }
 }
 
-/** The line of an outcome, from the texts that the store keeps too. */
-export function outcomeLine(charges: string, record: string): string {
-  return `{"t":"O","charges":${charges},"record":${record}}`;
+/** The line of an outcome in parts, from the texts that the store keeps too. */
+export function outcomeLine(charges: string, record: string): string[] {
+  return ['{"t":"O","charges":', charges, ',"record":', record, '}'];
 }
 
 /** The JSON of a record, without length and checksum; readable without any other. */
@@ -80,7 +84,7 @@ export function lineOf(entry: JournalRecord): string {
     case 'A':
       return wholeAttemptLine(entry);
     case 'O':
-      return outcomeLine(chargesText(entry.charges ?? []), recordText(entry.record));
+      return outcomeLine(chargesText(entry.charges ?? []), recordText(entry.record)).join('');
     default:
       return JSON.stringify(entry);
   }

@@ -27,7 +27,7 @@ function journalOf(segments: Segments, over: Partial<JournalOptions> = {}): Jour
     boot: 'b',
     sync: 'group',
     clock,
-    outcomeLineOf: () => '',
+    outcomeLineOf: () => [],
     ...over,
   });
 }

@@ -23,8 +23,8 @@ export interface JournalOptions {
   boot: string;
   sync: JournalSync;
   clock: LedgerClock;
-  /** The line of an outcome; undefined if the store has the outcome. */
-  outcomeLineOf(id: string): string | undefined;
+  /** The line of an outcome in parts; undefined if the store has the outcome. */
+  outcomeLineOf(id: string): readonly string[] | undefined;
 }
 
 /**
@@ -102,8 +102,9 @@ export class Journal {
     const { id } = entry;
     const line = this.#attemptLines.lineOf(entry);
     // Only an attempt can be refused for its length: nothing has relied on it yet.
-    const isLong = line.length > limits.journal_record_bytes_max;
-    const refused = isLong ? new Error(`A journal record has ${line.length} characters`) : this.#append(line);
+    const chars = line.reduce((sum, { length }) => sum + length, 0);
+    const isLong = chars > limits.journal_record_bytes_max;
+    const refused = isLong ? new Error(`A journal record has ${chars} characters`) : this.#append(...line);
     if (refused) {
       this.#attemptLines.clear();
       return Promise.reject(refused);
@@ -113,9 +114,9 @@ export class Journal {
     return this.#durable.promise;
   }
 
-  /** Resolves when the outcome survives the end of the process. Rejects if it cannot be written. */
-  outcome(id: string, json: string): Promise<void> {
-    const refused = this.#append(json);
+  /** Resolves when the outcome, whose line is given in parts, survives the end of the process. Rejects if it cannot be written. */
+  outcome(id: string, line: readonly string[]): Promise<void> {
+    const refused = this.#append(...line);
     if (refused) return Promise.reject(refused);
     this.#segments.recorded('O', id, this.#segment);
     this.#outcomes.push(id);
@@ -221,10 +222,10 @@ export class Journal {
   }
 
   /** Gathers a record. Returns the reason if it cannot be taken, undefined otherwise. */
-  #append(json: string): Error | undefined {
+  #append(...parts: readonly string[]): Error | undefined {
     if (this.#dead) return this.#failure ?? new Error('The journal is closed');
     if (this.#refused.length > 0) this.#repeatRefused();
-    this.#lines.add(json);
+    this.#lines.add(...parts);
     if (!this.#scheduled) {
       this.#scheduled = true;
       this.#options.clock.setImmediate(() => {
@@ -242,7 +243,7 @@ export class Journal {
     for (const id of refused) {
       const line = this.#options.outcomeLineOf(id);
       if (line === undefined) continue;
-      this.#lines.add(line);
+      this.#lines.add(...line);
       this.#outcomes.push(id);
       this.#segments.move({ t: 'O', id }, this.#segment);
     }

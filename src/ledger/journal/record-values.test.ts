@@ -152,7 +152,7 @@ test('the journal reads the same from lines of this version and of older ones', 
     });
   }
   const attemptLines = new AttemptLines();
-  const inFile = (entry: JournalRecord) => (entry.t === 'A' ? attemptLines.lineOf(entry) : lineOf(entry));
+  const inFile = (entry: JournalRecord) => (entry.t === 'A' ? attemptLines.lineOf(entry).join('') : lineOf(entry));
   for (const encode of [lineOf, inFile, JSON.stringify, lineOfFormat3]) {
     const lines = new LineBuffer();
     for (const record of entries) lines.add(encode(record));
@@ -176,7 +176,8 @@ test('a later attempt of a file references the context it shares with an earlier
     const record = { ...generation({ id, attempts: [] }), ...over };
     return { t: 'A', id, attempt: 1, endpoint: 'acme|acme/fast-1', hold, grant_nano: 9, mode: 'strict', record };
   };
-  const [first, again] = [lines.lineOf(entry('g1')), lines.lineOf(entry('g2'))];
+  const line = (...of: Parameters<typeof entry>) => lines.lineOf(entry(...of)).join('');
+  const [first, again] = [line('g1'), line('g2')];
   expect(first).toContain('OpenAI/JS');
   expect(again).not.toContain('OpenAI/JS');
   expect(again.length).toBeLessThan(200);
@@ -198,14 +199,14 @@ test('a later attempt of a file references the context it shares with an earlier
     { categories: ['c'] },
     { user_agent: 'a' },
   ];
-  const defined = others.map((over) => lines.lineOf(entry('g', over)));
-  expect(defined.filter((line) => !line.includes('"d":'))).toEqual([]);
+  const defined = others.map((over) => line('g', over));
+  expect(defined.filter((one) => !one.includes('"d":'))).toEqual([]);
   const read = new LineBuffer();
-  for (const line of [first, again, ...defined]) read.add(line);
+  for (const one of [first, again, ...defined]) read.add(one);
   const records = readSegment(read.take(), 'f').records as AttemptEntry[];
   expect(records.slice(2).map(({ record }, index) => ({ ...record, ...others[index] }))).toEqual(
     records.slice(2).map(({ record }) => record),
   );
   lines.clear();
-  expect(lines.lineOf(entry('g3'))).toContain('"d":');
+  expect(line('g3')).toContain('"d":');
 });

@@ -1,5 +1,6 @@
 import { brokenRule, type GatewayError } from '../../errors.ts';
 import { limits } from '../../limits.ts';
+import { grown } from '../../schemas/append.ts';
 import { type Budget, type BudgetInterval, DAY_MS, windowEnd, windowStart } from '../../schemas/budget.ts';
 import { budgetRefusal } from '../refusal.ts';
 import type { WindowSums } from '../settle.ts';
@@ -157,20 +158,20 @@ export class Grants {
   /** The lines that an attempt counts against: those of the hold, and new ones, which are added to the hold when money is taken. */
   linesOf(request: HoldRequest, hold: Hold): HoldLine[] {
     let at: number | undefined;
-    const lines: HoldLine[] = [];
+    let lines: HoldLine[] = [];
     for (const budget of countedIn(request)) {
       let known: HoldLine | undefined;
       for (const line of hold.lines) if (line.budget.id === budget.id) known = line;
       if (known !== undefined) {
         this.#book.leaseOf(known);
-        lines.push(known);
+        lines = grown(lines, known);
         continue;
       }
       at ??= this.#momentOf(request);
       const start = this.startOf(budget.reset_interval, at);
       const lease = this.#book.of(budget.id, start);
       lease.interval = budget.reset_interval;
-      lines.push({ budget, window_start: start, lease, amount: 0, share: 0, granted: 0 });
+      lines = grown(lines, { budget, window_start: start, lease, amount: 0, share: 0, granted: 0 });
     }
     return lines;
   }
@@ -231,9 +232,11 @@ export class Grants {
     if (granted > 0 && !hasRoom(lines, granted)) throw overGranted(hold, lines, granted);
     hold.granted_nano = granted;
     if (mode !== undefined) hold.mode = mode;
-    for (const line of hold.lines) line.granted = 0;
+    // By index: there is an object for each turn of these loops otherwise.
+    for (let at = 0; at < hold.lines.length; at += 1) hold.lines[at]!.granted = 0;
     const now = this.#options.monotonic();
-    for (const line of lines) {
+    for (let at = 0; at < lines.length; at += 1) {
+      const line = lines[at]!;
       line.granted = granted;
       const more = Math.max(0, line.share + granted - line.amount);
       line.amount += more;

@@ -9,6 +9,8 @@ import { TurnWriter } from './turn.ts';
 import { isZeroUsage, readUsage } from './usage.ts';
 import { isObject, numberOf, textOf, type WireAnswer, type WireChoice, type WireUsage } from './wire.ts';
 
+const NO_SOURCES: Annotation[] = [];
+
 /** Decodes this wire's answers, streamed or whole. */
 export class ChatAnswerDecoder {
   readonly #state: AttemptState;
@@ -26,9 +28,9 @@ export class ChatAnswerDecoder {
   #serviceTier: string | undefined = undefined;
   #emittedTier: string | undefined = undefined;
   #usage: WireUsage | undefined = undefined;
-  /** Zero for each class that was reported before the end: the final usage may omit classes. */
-  #zeroClasses: TokenClasses = {};
-  #sources: Annotation[] = [];
+  /** Zero for each class that was reported before the end: the final usage may omit classes. Undefined if none was. */
+  #zeroClasses: TokenClasses | undefined = undefined;
+  #sources = NO_SOURCES;
 
   constructor(state: AttemptState) {
     this.#state = state;
@@ -49,7 +51,9 @@ export class ChatAnswerDecoder {
     const bringsId = this.#requestId === undefined && answer.id != null;
     if (!this.isStarted || bringsId || answer.service_tier !== this.#wireTier) this.#start(answer, chunks);
     const choices = Array.isArray(answer.choices) ? answer.choices : [];
-    for (const choice of choices) {
+    // By index: there is an object for each turn of this loop otherwise.
+    for (let at = 0; at < choices.length; at += 1) {
+      const choice = choices[at];
       if (typeof choice !== 'object' || choice === null || Array.isArray(choice)) continue;
       const index = choice.index === 0 ? 0 : (numberOf(choice.index) ?? 0);
       if (index === 0) {
@@ -80,10 +84,12 @@ export class ChatAnswerDecoder {
 
   /** Closes all blocks and emits the finish reasons. */
   finish(chunks: ChatChunk[]): void {
-    for (const [choice, reader] of this.#others ?? []) {
-      const from = chunks.length;
-      reader.finish(this.#sources, chunks);
-      tag(chunks, from, choice);
+    if (this.#others !== undefined) {
+      for (const [choice, reader] of this.#others) {
+        const from = chunks.length;
+        reader.finish(this.#sources, chunks);
+        tag(chunks, from, choice);
+      }
     }
     const last = this.#first.finish(this.#sources, chunks);
     if (this.#serviceTier !== this.#emittedTier) last.service_tier = this.#serviceTier ?? null;
@@ -146,7 +152,7 @@ export class ChatAnswerDecoder {
     if (this.#usage === undefined) return undefined;
     const header = this.#known.cached_tokens_header;
     const classes = readUsage(this.#usage, header === undefined ? undefined : cachedTokensIn(this.#state, header));
-    return classes && { ...this.#zeroClasses, ...classes };
+    return classes && this.#zeroClasses ? { ...this.#zeroClasses, ...classes } : classes;
   }
 
   /** Reads usage. Returns whether the object had any. */

@@ -73,39 +73,50 @@ export function encodeMessages(encoding: Encoding): JsonObject[] {
   return out;
 }
 
+/** A message as it is sent: the client's own object until something differs. */
+class SentMessage {
+  message: JsonObject;
+  readonly #source: JsonObject;
+
+  constructor(source: JsonObject) {
+    this.message = source;
+    this.#source = source;
+  }
+
+  set(name: string, value: JsonValue | undefined): void {
+    if (this.message === this.#source) this.message = { ...this.#source };
+    if (value === undefined) delete this.message[name];
+    else this.message[name] = value;
+  }
+}
+
 function encodeMessage(encoding: Encoding, message: Message, i: number, media: JsonValue[]): JsonObject {
   const source = message as unknown as JsonObject;
-  let copy: JsonObject | undefined;
-  const set = (name: string, value: JsonValue | undefined): void => {
-    copy ??= { ...source };
-    if (value === undefined) delete copy[name];
-    else copy[name] = value;
-  };
-
+  const sent = new SentMessage(source);
   for (const name in source) {
     // Clients send answers back with all their zero values; strict servers refuse `null` for most members.
-    if (REMOVED_MEMBERS.has(name) || (source[name] === null && name !== 'content')) set(name, undefined);
-    else if (name === 'cache_control' && !encoding.quirks.cache_control) set(name, undefined);
+    if (REMOVED_MEMBERS.has(name) || (source[name] === null && name !== 'content')) sent.set(name, undefined);
+    else if (name === 'cache_control' && !encoding.quirks.cache_control) sent.set(name, undefined);
   }
   const { system_role: systemRole } = encoding.quirks;
   const isInstruction = message.role === 'system' || message.role === 'developer';
-  if (isInstruction && systemRole !== undefined && systemRole !== message.role) set('role', systemRole);
+  if (isInstruction && systemRole !== undefined && systemRole !== message.role) sent.set('role', systemRole);
   let content = Array.isArray(message.content)
     ? encodeParts(encoding, message, message.content, i, media)
     : (message.content as JsonValue | Message['content']);
   if (encoding.quirks.names_in_text && message.name && message.role !== 'tool') {
     content = named(content, message.name);
-    set('name', undefined);
+    sent.set('name', undefined);
   }
   // Only an assistant message may have no content.
   if (content == null && message.role !== 'assistant') content = '';
-  if (content !== message.content) set('content', content as JsonValue);
+  if (content !== message.content) sent.set('content', content as JsonValue);
   if (message.tool_call_id !== undefined) {
     const id = sentCallId(message.tool_call_id, encoding.quirks);
-    if (id !== message.tool_call_id) set('tool_call_id', id);
+    if (id !== message.tool_call_id) sent.set('tool_call_id', id);
   }
-  if (message.role === 'assistant') encodeAssistant(encoding, message, i, set);
-  return copy ?? source;
+  if (message.role === 'assistant') encodeAssistant(encoding, message, i, sent);
+  return sent.message;
 }
 
 /** Puts the speaker's name in front of the first text, or first if there is none. */
@@ -119,40 +130,31 @@ function named(content: JsonValue | Message['content'], name: string): JsonValue
   return parts.with(at, { ...first, text: `${name}: ${first.text}` });
 }
 
-function encodeAssistant(
-  encoding: Encoding,
-  message: Message,
-  i: number,
-  set: (name: string, value: JsonValue | undefined) => void,
-): void {
+function encodeAssistant(encoding: Encoding, message: Message, i: number, sent: SentMessage): void {
   const { quirks } = encoding;
   const calls = message.tool_calls;
   if (calls != null) {
     const encoded = encodeCalls(encoding, calls, message.reasoning_details);
-    if (encoded.length === 0) set('tool_calls', undefined);
-    else if (encoded !== calls) set('tool_calls', encoded as JsonValue[]);
+    if (encoded.length === 0) sent.set('tool_calls', undefined);
+    else if (encoded !== calls) sent.set('tool_calls', encoded as JsonValue[]);
   }
   if (message.audio != null) {
     // https://platform.openai.com/docs/guides/audio: former audio is sent back by its id.
-    set('audio', message.audio.id === undefined ? undefined : { id: message.audio.id });
+    sent.set('audio', message.audio.id === undefined ? undefined : { id: message.audio.id });
   }
   if (message.images?.length)
     addReport(encoding, 'dropped', `messages[${i}].images`, 'images of former answers are not sent back');
   if (message.ext?.natives?.length) {
     addReport(encoding, 'dropped', `messages[${i}].ext`, 'native objects of a former turn are not sent back');
   }
-  replayReasoning(encoding, message, set);
+  replayReasoning(encoding, message, sent);
   const isEmpty = message.content == null && !calls?.length && !message.refusal && !message.audio?.id;
   // A turn of reasoning only leaves a message without content, which servers refuse.
-  if (isEmpty && quirks.replay_reasoning !== 'thinking_part') set('content', '');
+  if (isEmpty && quirks.replay_reasoning !== 'thinking_part') sent.set('content', '');
 }
 
 /** Sends reasoning of a former turn back in the upstream's field, or leaves it out. */
-function replayReasoning(
-  encoding: Encoding,
-  message: Message,
-  set: (name: string, value: JsonValue | undefined) => void,
-): void {
+function replayReasoning(encoding: Encoding, message: Message, sent: SentMessage): void {
   const details = reasoningOf(message);
   if (details === undefined) return;
   const { quirks, options } = encoding;
@@ -163,7 +165,7 @@ function replayReasoning(
     const kept = onceEach(options.strip_state ? details.filter((detail) => !isState(detail)) : details);
     // Details without a stated format are most often OpenAI's.
     const named = kept.map((one) => (one.format === ANY_VENDOR_FORMAT ? { ...one, format: OPENAI_FORMAT } : one));
-    if (named.length > 0) set('reasoning_details', named as unknown as JsonValue[]);
+    if (named.length > 0) sent.set('reasoning_details', named as unknown as JsonValue[]);
     return;
   }
   const plain = details.filter(
@@ -184,9 +186,9 @@ function replayReasoning(
     if (text === '') return;
     const thinking: JsonValue = { type: 'thinking', thinking: [{ type: 'text', text }] };
     const content = typeof message.content === 'string' ? message.content : textOfParts(message.content);
-    set('content', content === '' ? [thinking] : [thinking, { type: 'text', text: content }]);
+    sent.set('content', content === '' ? [thinking] : [thinking, { type: 'text', text: content }]);
   } else {
-    set(field, text);
+    sent.set(field, text);
   }
 }
 

@@ -24,7 +24,7 @@ export class TurnWriter {
   #reasoning: ReasoningReader | undefined = undefined;
   #calls: CallReader | undefined = undefined;
   #tools: ReturnType<typeof createExecutedTools> | undefined = undefined;
-  readonly #callSlots: number[] = [];
+  #callSlots: number[] | undefined = undefined;
 
   constructor(known: KnownState, generationId: string) {
     this.#known = known;
@@ -90,7 +90,9 @@ export class TurnWriter {
     if (this.#reasoning !== undefined) this.#emitReasoning(this.#reasoning.end(), chunks);
     if (this.#calls !== undefined) for (const step of this.#calls.end()) this.#emitCall(step, chunks);
     this.#slots.close(chunks);
-    for (const n of this.#callSlots) this.#slots.closeBeside(n, undefined, chunks);
+    if (this.#callSlots !== undefined) {
+      for (const n of this.#callSlots) this.#slots.closeBeside(n, undefined, chunks);
+    }
     this.#tools?.end(chunks);
     if (sources.length > 0) chunks.push({ delta: { annotations: sources } });
     const hasCalls = this.#calls !== undefined && this.#calls.count() > 0;
@@ -138,13 +140,14 @@ export class TurnWriter {
     if (opens === undefined) {
       if (piece === '') return;
       const delta: Delta = { tool_calls: [{ index: ordinal, function: { arguments: piece } }] };
-      chunks.push({ delta, ext: { slot: { n: this.#callSlots[ordinal]! } } });
+      chunks.push({ delta, ext: { slot: { n: this.#callSlots![ordinal]! } } });
       return;
     }
     const call = { name: opens.name, arguments: piece };
     const ext = opens.rest === undefined ? {} : { ext: { wire: 'openai-chat', rest: opens.rest } as const };
     const delta: Delta = { tool_calls: [{ index: ordinal, id: opens.id, type: 'function', function: call }] };
     // The deltas of calls may interleave, so calls stay open to the end.
+    this.#callSlots ??= [];
     this.#callSlots[ordinal] = this.#slots.openBeside({ kind: 'call', ...ext }, delta, chunks);
   }
 

@@ -159,12 +159,12 @@ export function createUpstream(
   const own = new Http1Client(timeouts, (url) => proxyFor(proxies, url) === undefined);
   const send = (request: UpstreamRequest): Exchange => {
     const exchange = new HttpExchange();
-    const address = addressOf(request.url);
+    const { origin, path } = addressOf(request.url);
     const { method = 'POST', headers } = request;
     const payload = method === 'GET' ? undefined : request.payload;
-    const refused = () => dispatch(request, address, exchange);
-    const isSent = http1 === 'own' && own.send({ ...address, method, headers, payload, reader: exchange, refused });
-    if (!isSent) dispatch(request, address, exchange);
+    const refused = () => dispatch(request, { origin, path }, exchange);
+    const job = { origin, path, method, headers, head: '', payload, reader: exchange, refused };
+    if (http1 === 'undici' || !own.send(job)) refused();
     return exchange;
   };
   return {
@@ -203,6 +203,8 @@ function sendThrough(send: Upstream['send']): SendRequest {
   };
 }
 
+const NO_HEADERS: UpstreamResponse['headers'] = {};
+
 /** The control of a request: undici's controller, or a connection of the gateway's own client. */
 type Control = AnswerControl | Dispatcher.DispatchController;
 
@@ -218,7 +220,7 @@ function resume(control: Control, exchange: HttpExchange): void {
 class HttpExchange implements Exchange, UpstreamResponse, Dispatcher.DispatchHandler, AnswerReceiver {
   /** 0 until the headers are received. */
   status = 0;
-  headers: UpstreamResponse['headers'] = {};
+  headers = NO_HEADERS;
   #isFramed = false;
   #interimAnswers = 0;
   /** Set once the request has a connection, before anything is written. */

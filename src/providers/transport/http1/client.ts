@@ -20,7 +20,8 @@ const ORDINARY_ORIGIN = /^https?:\/\/[^/@?#\\]+$/;
 const NOT_IN_VALUES = /[^\t\x20-\x7e]/;
 const NOT_IN_PATHS = /[^\x21-\x7e]/;
 
-export interface Http1Request extends Pick<Job, 'payload' | 'reader' | 'refused'> {
+/** A request that becomes the job of a connection when its head is made. */
+export interface Http1Request extends Job {
   method: string;
   origin: string;
   path: string;
@@ -163,8 +164,8 @@ export class Http1Client {
     if (origin === null || origin.isHttp2) return false;
     const head = origin.headOf(request);
     if (head === undefined) return false;
-    const { payload, reader, refused } = request;
-    origin.send({ head, payload, reader, refused });
+    request.head = head;
+    origin.send(request);
     return true;
   }
 
@@ -178,11 +179,16 @@ export class Http1Client {
 
   /** Flushes a connection after what has arrived is read: the end of an idle connection, or bytes that answer no request. */
   nextTurn(connection: Connection): void {
-    if (this.#nextTurn.push(connection) > 1) return;
+    if (this.#nextTurn.length > 0) {
+      this.#nextTurn.push(connection);
+      return;
+    }
+    // A list of one takes less memory than an empty one that grows.
+    this.#nextTurn = [connection];
     setImmediate(() => {
       const connections = this.#nextTurn;
       this.#nextTurn = [];
-      for (const each of connections) each.flush();
+      for (let at = 0; at < connections.length; at += 1) connections[at]!.flush();
     });
   }
 

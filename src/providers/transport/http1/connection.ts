@@ -50,6 +50,7 @@ export interface AnswerReceiver {
 }
 
 export interface Job {
+  /** Its head up to its length. */
   head: string;
   /** Undefined for a request without a body. */
   payload: string | Buffer | undefined;

@@ -11,6 +11,17 @@ const CLOSE = /(?:^|,)[\t ]*close[\t ]*(?:,|$)/i;
 const KEEP_ALIVE = /(?:^|,)[\t ]*keep-alive[\t ]*(?:,|$)/i;
 const KEEP_ALIVE_TIMEOUT = /(?:^|[,\s])timeout=(\d{1,6})\b/i;
 
+/** The last value of `keep-alive`, and its time: most servers always state the same. */
+const lastKept: { value: string; ms: number | undefined } = { value: '', ms: undefined };
+
+function keptMsOf(value: string): number | undefined {
+  if (value === lastKept.value) return lastKept.ms;
+  const seconds = KEEP_ALIVE_TIMEOUT.exec(value)?.[1];
+  lastKept.value = value;
+  lastKept.ms = seconds === undefined ? undefined : Number(seconds) * 1_000;
+  return lastKept.ms;
+}
+
 export type Headers = Record<string, string | string[]>;
 
 /** Names of headers in lower case, so that most are looked up. */
@@ -95,8 +106,7 @@ export class ResponseHead {
       this.#isClosed ||= CLOSE.test(value);
       this.isKept = !this.#isClosed && (this.isKept || KEEP_ALIVE.test(value));
     } else if (name === 'keep-alive') {
-      const seconds = KEEP_ALIVE_TIMEOUT.exec(value)?.[1];
-      if (seconds !== undefined) this.keptMs = Number(seconds) * 1_000;
+      this.keptMs = keptMsOf(value) ?? this.keptMs;
     }
     return undefined;
   }
