@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { limits } from '../../limits.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 
 const BASE62 = '0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz';
 const FITS = /^[A-Za-z0-9_-]+$/;
@@ -23,7 +24,7 @@ export interface ToolNames {
 }
 
 /** Leaves names unchanged. */
-export const unchangedNames: ToolNames = { toWire: (name) => name, renamed: () => ({}) };
+export const unchangedNames: ToolNames = { toWire: (name) => name, renamed: () => lookupTable({}) };
 
 /** An empty map of names. */
 export function createToolNames(): ToolNames {
@@ -37,7 +38,7 @@ export function createToolNames(): ToolNames {
       renamed.set(wire, name);
       return wire;
     },
-    renamed: () => Object.fromEntries(renamed),
+    renamed: () => lookupTable(Object.fromEntries(renamed)),
   };
 }
 

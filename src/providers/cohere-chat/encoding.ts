@@ -18,7 +18,7 @@ export interface Encoding {
 /** The state of a new encoding. */
 export function createEncoding(endpoint: DialectEndpoint, takesThinking: boolean): Encoding {
   const report: Report[] = [];
-  const renamed: Record<string, string> = {};
+  const renamed: Record<string, string> = Object.create(null);
   return {
     endpoint,
     report,

@@ -1,5 +1,6 @@
 import { createHash } from 'node:crypto';
 import { limits } from '../../limits.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import type { Media } from '../dialect.ts';
 import type { AddReport } from '../shared/reports.ts';
 import type { ModelFacts } from './model-facts.ts';
@@ -38,6 +39,6 @@ export function createToolNames(): ToolNames {
       renamed.set(wire, name);
       return wire;
     },
-    renamed: () => Object.fromEntries(renamed),
+    renamed: () => lookupTable(Object.fromEntries(renamed)),
   };
 }

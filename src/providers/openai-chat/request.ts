@@ -1,6 +1,7 @@
 import { contentsOf } from '../../schemas/contents.ts';
 import type { ChatRequest, FunctionTool, InnerTool } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { lookupTable } from '../../schemas/lookup-table.ts';
 import type { DialectEndpoint, EncodedRequest, EncodeOptions } from '../dialect.ts';
 import { allowedMode, allowedTools } from '../shared/allowed-tools.ts';
 import { gatewayFields, gatewayOnlyFields } from '../shared/gateway-fields.ts';
@@ -75,7 +76,8 @@ export function encodeRequest(request: ChatRequest, endpoint: DialectEndpoint, o
 
   const state: EncodedRequest['state'] = {};
   if (encoding.renamed !== undefined) {
-    state['tool_names'] = Object.fromEntries([...encoding.renamed].map(([original, sent]) => [sent, original]));
+    const names = [...encoding.renamed].map(([original, sent]) => [sent, original]);
+    state['tool_names'] = lookupTable(Object.fromEntries(names));
   }
   if (tools.length > 0)
     state['tools'] = tools.flatMap(({ function: definition }) =>

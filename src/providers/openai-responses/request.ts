@@ -80,7 +80,7 @@ export function encodeRequest(
   { strip_state: stripState }: EncodeOptions,
 ): EncodedRequest {
   const report: Report[] = [];
-  const renamed: Record<string, string> = {};
+  const renamed: Record<string, string> = Object.create(null);
   const { quirks } = endpoint;
   const encoding: Encoding = {
     quirks,
