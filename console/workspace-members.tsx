@@ -1,13 +1,80 @@
-import { useSignal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
 import type { OrganizationMember, Workspace } from './api.gen.ts';
 import { call } from './api.ts';
 import { counted } from './format.ts';
 import { usageOf } from './links.tsx';
 import { OFFERED_MAX, personName } from './pickers.tsx';
 import { isAdmin, say, session } from './state.ts';
-import { Code, Confirm, Dialog, Field, Pager, Show, useAction, useLoaded } from './ui.tsx';
+import { Code, Confirm, Field, FormDialog, Pager, Show, useAction, useLoaded, VerbAndName } from './ui.tsx';
 
 const PAGE = 25;
+
+interface Row {
+  id: string;
+  name: string;
+  /** The full name, if `name` is another one. */
+  fullName?: string;
+  isAdmin: boolean;
+  /** Its usage. */
+  href: string;
+  /** Not set if the person cannot be removed. */
+  remove?: (() => void) | undefined;
+}
+
+/** One part of a list of people, and the buttons for the other parts. */
+function PeopleList({
+  rows,
+  total,
+  offset,
+  place,
+  usage,
+}: {
+  rows: readonly Row[];
+  total: number;
+  offset: Signal<number>;
+  /** From where people are removed. */
+  place: string;
+  /** The title of the links to their usage. */
+  usage: string;
+}) {
+  return (
+    <>
+      <ul class="rows">
+        {rows.map(({ id, name, fullName, isAdmin, href, remove }) => (
+          <li key={id}>
+            <span>
+              <a href={href} data-page title={usage}>
+                <bdi>{name}</bdi>
+              </a>{' '}
+              {fullName !== undefined && <bdi class="dim">{fullName} </bdi>}
+              <span class="tag">{isAdmin ? 'administrator' : 'member'}</span>
+            </span>
+            {remove !== undefined && (
+              <button
+                type="button"
+                class="small danger"
+                aria-label={`Remove ${name} from the ${place}`}
+                onClick={remove}
+              >
+                Remove
+              </button>
+            )}
+          </li>
+        ))}
+      </ul>
+      {total > PAGE && (
+        <Pager
+          offset={offset.value}
+          limit={PAGE}
+          total={total}
+          onMove={(next) => {
+            offset.value = next;
+          }}
+        />
+      )}
+    </>
+  );
+}
 
 /** The members of a workspace; administrators add and remove them. */
 export function WorkspaceMembers({
@@ -67,42 +134,24 @@ export function WorkspaceMembers({
       {isDefault && <p class="dim">The default workspace has all members of the organization.</p>}
       <Show of={members}>
         {({ data, total_count }) => (
-          <>
-            <ul class="rows">
-              {data.map(({ id, user_id, role }) => (
-                <li key={id}>
-                  <span>
-                    <a href={usageOf({ workspace: of.id, user: user_id })} data-page title="Usage in this workspace">
-                      <bdi>{named(user_id)}</bdi>
-                    </a>{' '}
-                    <span class="tag">{role === 'admin' ? 'administrator' : 'member'}</span>
-                  </span>
-                  {isAdmin.value && !isDefault && (
-                    <button
-                      type="button"
-                      class="small danger"
-                      aria-label={`Remove ${named(user_id)} from the workspace`}
-                      onClick={() => {
-                        removed.value = user_id;
-                      }}
-                    >
-                      Remove
-                    </button>
-                  )}
-                </li>
-              ))}
-            </ul>
-            {total_count > PAGE && (
-              <Pager
-                offset={offset.value}
-                limit={PAGE}
-                total={total_count}
-                onMove={(next) => {
-                  offset.value = next;
-                }}
-              />
-            )}
-          </>
+          <PeopleList
+            rows={data.map(({ id, user_id, role }) => ({
+              id,
+              name: named(user_id),
+              isAdmin: role === 'admin',
+              href: usageOf({ workspace: of.id, user: user_id }),
+              remove:
+                !isAdmin.value || isDefault
+                  ? undefined
+                  : () => {
+                      removed.value = user_id;
+                    },
+            }))}
+            total={total_count}
+            offset={offset}
+            place="workspace"
+            usage="Usage in this workspace"
+          />
         )}
       </Show>
       {isAdmin.value && !isDefault && others.length > 0 && (
@@ -147,7 +196,7 @@ function RemovePerson({
 }) {
   const heir = useSignal('');
   const name = personName(of);
-  const { start, failure, isRunning } = useAction(async () => {
+  const remove = async () => {
     const query = heir.value === '' ? {} : { hand_keys_to: heir.value };
     const done = await call('deleteOrganizationMember', { path: { id: of.id }, query });
     const keys = [
@@ -156,44 +205,49 @@ function RemovePerson({
     ];
     say(['Removed', ...keys].join(', ').concat('.'));
     onDone();
-  });
+  };
   return (
-    <Dialog title="Remove this person?" onClose={onClose}>
-      <form onSubmit={start}>
-        <p>
-          <strong>
-            <bdi>{name}</bdi>
-          </strong>{' '}
-          is signed out everywhere, belongs to no workspace any more, and cannot sign in again before an administrator
-          adds them. Their calls stay in the accounts. This cannot be undone.
-        </p>
-        <Field label="Their keys" hint="Whoever knows the secret of a key can use it until it is disabled">
-          <select
-            value={heir.value}
-            onChange={(event) => {
-              heir.value = event.currentTarget.value;
-            }}
-          >
-            <option value="">are disabled at once</option>
-            {others.map((person) => (
-              <option key={person.id} value={person.id}>
-                {`stay enabled and belong to ${personName(person)}`}
-              </option>
-            ))}
-          </select>
-        </Field>
-        {failure}
-        <div class="actions">
-          <button type="button" onClick={onClose}>
-            Keep them
-          </button>
-          <button type="submit" class="danger" disabled={isRunning}>
-            Remove <bdi>{name.slice(0, 40)}</bdi>
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="Remove this person?"
+      submit={<VerbAndName verb="Remove" name={name} />}
+      cancel="Keep them"
+      run={remove}
+      onClose={onClose}
+    >
+      <p>
+        <strong>
+          <bdi>{name}</bdi>
+        </strong>{' '}
+        is signed out everywhere, belongs to no workspace any more, and cannot sign in again before an administrator
+        adds them. Their calls stay in the accounts. This cannot be undone.
+      </p>
+      <Field label="Their keys" hint="Whoever knows the secret of a key can use it until it is disabled">
+        <select
+          value={heir.value}
+          onChange={(event) => {
+            heir.value = event.currentTarget.value;
+          }}
+        >
+          <option value="">are disabled at once</option>
+          {others.map((person) => (
+            <option key={person.id} value={person.id}>
+              {`stay enabled and belong to ${personName(person)}`}
+            </option>
+          ))}
+        </select>
+      </Field>
+    </FormDialog>
   );
+}
+
+/** The row of a person of the organization. Nobody removes themselves. */
+function rowOf(person: OrganizationMember, remove: () => void): Row {
+  const { id, role } = person;
+  const row = { id, isAdmin: role === 'org:admin', href: usageOf({ user: id }) };
+  if (id === session.value?.user_id) return { ...row, name: `${session.value.user_name} (you)` };
+  const name = personName(person);
+  const fullName = [person.first_name, person.last_name].filter(Boolean).join(' ');
+  return { ...row, name, remove, ...(fullName === '' || fullName === name ? {} : { fullName }) };
 }
 
 /** The people of the organization, for administrators. */
@@ -219,48 +273,17 @@ export function People({ onChange }: { onChange(): void }) {
       <h2>People of the organization</h2>
       <Show of={people}>
         {({ data, total_count }) => (
-          <>
-            <ul class="rows">
-              {data.map((person) => {
-                const isYou = person.id === session.value?.user_id;
-                const name = isYou ? `${session.value?.user_name} (you)` : personName(person);
-                const full = [person.first_name, person.last_name].filter(Boolean).join(' ');
-                return (
-                  <li key={person.id}>
-                    <span>
-                      <a href={usageOf({ user: person.id })} data-page title="Usage in all workspaces">
-                        <bdi>{name}</bdi>
-                      </a>{' '}
-                      {!isYou && full !== '' && full !== name && <bdi class="dim">{full} </bdi>}
-                      <span class="tag">{person.role === 'org:admin' ? 'administrator' : 'member'}</span>
-                    </span>
-                    {!isYou && (
-                      <button
-                        type="button"
-                        class="small danger"
-                        aria-label={`Remove ${name} from the organization`}
-                        onClick={() => {
-                          removed.value = person;
-                        }}
-                      >
-                        Remove
-                      </button>
-                    )}
-                  </li>
-                );
-              })}
-            </ul>
-            {total_count > PAGE && (
-              <Pager
-                offset={offset.value}
-                limit={PAGE}
-                total={total_count}
-                onMove={(next) => {
-                  offset.value = next;
-                }}
-              />
+          <PeopleList
+            rows={data.map((person) =>
+              rowOf(person, () => {
+                removed.value = person;
+              }),
             )}
-          </>
+            total={total_count}
+            offset={offset}
+            place="organization"
+            usage="Usage in all workspaces"
+          />
         )}
       </Show>
       <details>
