@@ -14,12 +14,7 @@ function LimitFields({ limit, reset, byok }: { limit: Signal<string>; reset: Sig
         <input type="number" min="0" step="any" inputMode="decimal" {...bind(limit)} />
       </Field>
       <Field label="Reset">
-        <select
-          value={reset.value}
-          onChange={(event) => {
-            reset.value = event.currentTarget.value;
-          }}
-        >
+        <select {...bind(reset)}>
           <option value="">never</option>
           <option value="daily">daily</option>
           <option value="weekly">weekly</option>

@@ -6,7 +6,7 @@ import { call } from './api.ts';
 import { ago, time } from './format.ts';
 import { settings } from './snippets.ts';
 import { say } from './state.ts';
-import { Code, Confirm, Dialog, Field, FormDialog, Snippets, VerbAndName } from './ui.tsx';
+import { bind, Code, Confirm, Dialog, Field, FormDialog, Snippets, VerbAndName } from './ui.tsx';
 
 const GRACES = [
   ['0', 'not at all: it stops now'],
@@ -114,12 +114,7 @@ function RotateKey({ of, onClose, onMade }: { of: Key; onClose(): void; onMade(o
         gets a new secret. Its limits, usage, guardrails and the keys made with it stay.
       </p>
       <Field label="How long the old secret works">
-        <select
-          value={grace.value}
-          onChange={(event) => {
-            grace.value = event.currentTarget.value;
-          }}
-        >
+        <select {...bind(grace)}>
           {GRACES.map(([seconds, title]) => (
             <option key={seconds} value={seconds}>
               {title}
@@ -129,13 +124,7 @@ function RotateKey({ of, onClose, onMade }: { of: Key; onClose(): void; onMade(o
       </Field>
       {needsChoice && (
         <Field label="Which old secret" hint="Two still work, and only one of them can go on">
-          <select
-            required
-            value={keep.value}
-            onChange={(event) => {
-              keep.value = event.currentTarget.value;
-            }}
-          >
+          <select required {...bind(keep)}>
             <option value="">Choose …</option>
             <option value="current">{of.label}, the current one</option>
             <option value="previous">{previous}, the one before</option>

@@ -431,11 +431,11 @@ export const bindCheck = (to: Signal<boolean>) => ({
   },
 });
 
-/** Binds a text field to a signal. */
+/** Binds a text field, or a list of choices, to a signal. */
 export const bind = (to: Signal<string>) => ({
   value: to.value,
   onInput: (event: Event) => {
-    to.value = (event.currentTarget as HTMLInputElement).value;
+    to.value = (event.currentTarget as HTMLInputElement | HTMLSelectElement).value;
   },
 });
 

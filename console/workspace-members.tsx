@@ -5,7 +5,19 @@ import { counted } from './format.ts';
 import { usageOf } from './links.tsx';
 import { OFFERED_MAX, personName } from './pickers.tsx';
 import { isAdmin, say, session } from './state.ts';
-import { Code, Confirm, Field, FormDialog, Pager, Show, useAction, useLoaded, VerbAndName } from './ui.tsx';
+import {
+  bind,
+  Code,
+  Confirm,
+  Field,
+  FormDialog,
+  type Loaded,
+  Pager,
+  Show,
+  useAction,
+  useLoaded,
+  VerbAndName,
+} from './ui.tsx';
 
 const PAGE = 25;
 
@@ -22,57 +34,53 @@ interface Row {
 }
 
 /** One part of a list of people, and the buttons for the other parts. */
-function PeopleList({
-  rows,
-  total,
+function PeopleList<T>({
+  of,
   offset,
   place,
-  usage,
+  rowOf,
 }: {
-  rows: readonly Row[];
-  total: number;
+  of: Loaded<{ data: readonly T[]; total_count: number }>;
   offset: Signal<number>;
-  /** From where people are removed. */
-  place: string;
-  /** The title of the links to their usage. */
-  usage: string;
+  /** Where people are members. */
+  place: 'workspace' | 'organization';
+  rowOf(of: T): Row;
 }) {
+  const usage = place === 'workspace' ? 'Usage in this workspace' : 'Usage in all workspaces';
+  const move = (next: number) => {
+    offset.value = next;
+  };
   return (
-    <>
-      <ul class="rows">
-        {rows.map(({ id, name, fullName, isAdmin, href, remove }) => (
-          <li key={id}>
-            <span>
-              <a href={href} data-page title={usage}>
-                <bdi>{name}</bdi>
-              </a>{' '}
-              {fullName !== undefined && <bdi class="dim">{fullName} </bdi>}
-              <span class="tag">{isAdmin ? 'administrator' : 'member'}</span>
-            </span>
-            {remove !== undefined && (
-              <button
-                type="button"
-                class="small danger"
-                aria-label={`Remove ${name} from the ${place}`}
-                onClick={remove}
-              >
-                Remove
-              </button>
-            )}
-          </li>
-        ))}
-      </ul>
-      {total > PAGE && (
-        <Pager
-          offset={offset.value}
-          limit={PAGE}
-          total={total}
-          onMove={(next) => {
-            offset.value = next;
-          }}
-        />
+    <Show of={of}>
+      {({ data, total_count }) => (
+        <>
+          <ul class="rows">
+            {data.map(rowOf).map(({ id, name, fullName, isAdmin, href, remove }) => (
+              <li key={id}>
+                <span>
+                  <a href={href} data-page title={usage}>
+                    <bdi>{name}</bdi>
+                  </a>{' '}
+                  {fullName !== undefined && <bdi class="dim">{fullName} </bdi>}
+                  <span class="tag">{isAdmin ? 'administrator' : 'member'}</span>
+                </span>
+                {remove !== undefined && (
+                  <button
+                    type="button"
+                    class="small danger"
+                    aria-label={`Remove ${name} from the ${place}`}
+                    onClick={remove}
+                  >
+                    Remove
+                  </button>
+                )}
+              </li>
+            ))}
+          </ul>
+          {total_count > PAGE && <Pager offset={offset.value} limit={PAGE} total={total_count} onMove={move} />}
+        </>
       )}
-    </>
+    </Show>
   );
 }
 
@@ -101,9 +109,10 @@ export function WorkspaceMembers({
     members.reload();
   });
   const removed = useSignal<string | undefined>(undefined);
-  const close = () => {
-    removed.value = undefined;
+  const choose = (userId: string | undefined) => {
+    removed.value = userId;
   };
+  const close = () => choose(undefined);
   const remove = async (userId: string) => {
     await call('removeWorkspaceMembers', { path: { id: of.id }, body: { user_ids: [userId] } });
     close();
@@ -132,38 +141,22 @@ export function WorkspaceMembers({
         </Confirm>
       )}
       {isDefault && <p class="dim">The default workspace has all members of the organization.</p>}
-      <Show of={members}>
-        {({ data, total_count }) => (
-          <PeopleList
-            rows={data.map(({ id, user_id, role }) => ({
-              id,
-              name: named(user_id),
-              isAdmin: role === 'admin',
-              href: usageOf({ workspace: of.id, user: user_id }),
-              remove:
-                !isAdmin.value || isDefault
-                  ? undefined
-                  : () => {
-                      removed.value = user_id;
-                    },
-            }))}
-            total={total_count}
-            offset={offset}
-            place="workspace"
-            usage="Usage in this workspace"
-          />
-        )}
-      </Show>
+      <PeopleList
+        of={members}
+        offset={offset}
+        place="workspace"
+        rowOf={({ id, user_id, role }) => ({
+          id,
+          name: named(user_id),
+          isAdmin: role === 'admin',
+          href: usageOf({ workspace: of.id, user: user_id }),
+          remove: isAdmin.value && !isDefault ? () => choose(user_id) : undefined,
+        })}
+      />
       {isAdmin.value && !isDefault && others.length > 0 && (
         <form class="inline" onSubmit={add.start}>
           <Field label="Person">
-            <select
-              required
-              value={chosen.value}
-              onChange={(event) => {
-                chosen.value = event.currentTarget.value;
-              }}
-            >
+            <select required {...bind(chosen)}>
               <option value="">Choose …</option>
               {others.map((person) => (
                 <option key={person.id} value={person.id}>
@@ -222,12 +215,7 @@ function RemovePerson({
         adds them. Their calls stay in the accounts. This cannot be undone.
       </p>
       <Field label="Their keys" hint="Whoever knows the secret of a key can use it until it is disabled">
-        <select
-          value={heir.value}
-          onChange={(event) => {
-            heir.value = event.currentTarget.value;
-          }}
-        >
+        <select {...bind(heir)}>
           <option value="">are disabled at once</option>
           {others.map((person) => (
             <option key={person.id} value={person.id}>
@@ -265,27 +253,14 @@ export function People({ onChange }: { onChange(): void }) {
         : (await call('listOrganizationMembers', { query: { limit: OFFERED_MAX } }, signal)).data,
     removed.value?.id,
   );
-  const close = () => {
-    removed.value = undefined;
+  const choose = (person: OrganizationMember | undefined) => {
+    removed.value = person;
   };
+  const close = () => choose(undefined);
   return (
     <section class="card">
       <h2>People of the organization</h2>
-      <Show of={people}>
-        {({ data, total_count }) => (
-          <PeopleList
-            rows={data.map((person) =>
-              rowOf(person, () => {
-                removed.value = person;
-              }),
-            )}
-            total={total_count}
-            offset={offset}
-            place="organization"
-            usage="Usage in all workspaces"
-          />
-        )}
-      </Show>
+      <PeopleList of={people} offset={offset} place="organization" rowOf={(one) => rowOf(one, () => choose(one))} />
       <details>
         <summary>Add a person or change a role</summary>
         <p>

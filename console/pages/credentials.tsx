@@ -193,12 +193,7 @@ function Edit({
       {of === undefined && (
         <>
           <Field label="Provider">
-            <select
-              value={provider.value}
-              onChange={(event) => {
-                provider.value = event.currentTarget.value;
-              }}
-            >
+            <select {...bind(provider)}>
               {providers.map(({ slug, name: title }) => (
                 <option key={slug} value={slug}>
                   {title}
@@ -207,12 +202,7 @@ function Edit({
             </select>
           </Field>
           <Field label="Workspace" hint="Calls of its keys use the credential">
-            <select
-              value={workspace.value}
-              onChange={(event) => {
-                workspace.value = event.currentTarget.value;
-              }}
-            >
+            <select {...bind(workspace)}>
               {(workspaces.value?.data ?? []).map(({ id, name: title }) => (
                 <option key={id} value={id}>
                   {title}

@@ -7,6 +7,7 @@ import { TestBench } from '../guardrail-test.tsx';
 import { KeySelect, loadKeys, OFFERED_MAX, personName, useWorkspace, WorkspaceSelect } from '../pickers.tsx';
 import { isAdmin, route, say, setQuery } from '../state.ts';
 import {
+  bind,
   ChangeAndDelete,
   Confirm,
   Dialog,
@@ -226,13 +227,7 @@ function Assignments({ of, loaded, reload }: { of: Guardrail; loaded: Assignees;
       )}
       <form class="inline" onSubmit={addTeam.start}>
         <Field label="A workspace (team)" hint="All requests of its keys. It replaces the default guardrail there">
-          <select
-            required
-            value={team.value}
-            onChange={(event) => {
-              team.value = event.currentTarget.value;
-            }}
-          >
+          <select required {...bind(team)}>
             <option value="">Choose a workspace</option>
             {others.map(({ id, name }) => (
               <option key={id} value={id}>
@@ -249,13 +244,7 @@ function Assignments({ of, loaded, reload }: { of: Guardrail; loaded: Assignees;
       {addTeam.failure}
       <form class="inline" onSubmit={addMember.start}>
         <Field label="A member" hint="All keys of the member. A member has one guardrail at most">
-          <select
-            required
-            value={member.value}
-            onChange={(event) => {
-              member.value = event.currentTarget.value;
-            }}
-          >
+          <select required {...bind(member)}>
             <option value="">Choose a member</option>
             {loaded.people.map((person) => (
               <option key={person.id} value={person.id}>
