@@ -3,7 +3,7 @@ import type { Guardrail, Operations } from './api.gen.ts';
 import { call } from './api.ts';
 import { NameList, type Names, namesOf, suggestModels, suggestProviders, useNames } from './pickers.tsx';
 import { say } from './state.ts';
-import { bind, Dialog, Field, useAction } from './ui.tsx';
+import { bind, bindCheck, Check, Dialog, Field, useAction } from './ui.tsx';
 
 type Body = Operations['createGuardrail']['body'];
 type Action = 'redact' | 'block' | 'flag';
@@ -132,24 +132,6 @@ function bodyOf(draft: Draft): Body {
     content_filter_output: draft.filtersAnswers.value,
     content_filter_reversible: draft.isReversible.value,
   };
-}
-
-function Check({ label, hint, on }: { label: string; hint?: string; on: Signal<boolean> }) {
-  return (
-    <div class="check">
-      <label>
-        <input
-          type="checkbox"
-          checked={on.value}
-          onChange={(event) => {
-            on.value = event.currentTarget.checked;
-          }}
-        />{' '}
-        {label}
-      </label>
-      {hint !== undefined && <small>{hint}</small>}
-    </div>
-  );
 }
 
 function BuiltinFields({ of }: { of: Draft['builtins'] }) {
@@ -350,11 +332,9 @@ export function EditGuardrail({
               </select>
             </Field>
           </div>
-          <Check
-            label="Count usage of own provider accounts"
-            hint="It always counts if the workspace counts it toward its budgets."
-            on={draft.countsOwn}
-          />
+          <Check {...bindCheck(draft.countsOwn)} hint="It always counts if the workspace counts it toward its budgets.">
+            Count usage of own provider accounts
+          </Check>
         </details>
         <details open={Object.values(draft.zdr.peek()).includes(true)}>
           <summary>Zero data retention</summary>
@@ -381,15 +361,17 @@ export function EditGuardrail({
           </p>
           <PatternFields of={draft.patterns} />
           <Check
-            label="Filter answers too"
+            {...bindCheck(draft.filtersAnswers)}
             hint="Not possible together with names of people or postal addresses: they need whole texts. Put those into another guardrail."
-            on={draft.filtersAnswers}
-          />
+          >
+            Filter answers too
+          </Check>
           <Check
-            label="Restore redacted text in the answer to the client"
+            {...bindCheck(draft.isReversible)}
             hint="Placeholders are numbered; only the model does not see the values."
-            on={draft.isReversible}
-          />
+          >
+            Restore redacted text in the answer to the client
+          </Check>
         </details>
         {failure}
         <div class="actions">

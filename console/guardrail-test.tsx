@@ -252,12 +252,7 @@ export function TestBench({
           ) : (
             <div class="row">
               <Field label="Workspace that keeps requests">
-                <select
-                  value={workspace.value}
-                  onChange={(event) => {
-                    workspace.value = event.currentTarget.value;
-                  }}
-                >
+                <select {...bind(workspace)}>
                   {kept.map(({ id, name }) => (
                     <option key={id} value={id}>
                       {name}

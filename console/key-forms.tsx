@@ -5,7 +5,7 @@ import { ago } from './format.ts';
 import { WorkspaceSelect } from './pickers.tsx';
 import { WINDOWS } from './spending.tsx';
 import { say } from './state.ts';
-import { bind, Confirm, Dialog, Field, Money, messageOf, useAction } from './ui.tsx';
+import { bind, bindCheck, Check, Confirm, Field, FormDialog, Money, messageOf } from './ui.tsx';
 
 function LimitFields({ limit, reset, byok }: { limit: Signal<string>; reset: Signal<string>; byok: Signal<boolean> }) {
   return (
@@ -14,12 +14,7 @@ function LimitFields({ limit, reset, byok }: { limit: Signal<string>; reset: Sig
         <input type="number" min="0" step="any" inputMode="decimal" {...bind(limit)} />
       </Field>
       <Field label="Reset">
-        <select
-          value={reset.value}
-          onChange={(event) => {
-            reset.value = event.currentTarget.value;
-          }}
-        >
+        <select {...bind(reset)}>
           <option value="">never</option>
           <option value="daily">daily</option>
           <option value="weekly">weekly</option>
@@ -37,16 +32,7 @@ function LimitFields({ limit, reset, byok }: { limit: Signal<string>; reset: Sig
         )}
       </p>
       {limit.value.trim() !== '' && (
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={byok.value}
-            onChange={(event) => {
-              byok.value = event.currentTarget.checked;
-            }}
-          />{' '}
-          What calls cost at own provider accounts counts as well
-        </label>
+        <Check {...bindCheck(byok)}>What calls cost at own provider accounts counts as well</Check>
       )}
     </div>
   );
@@ -73,7 +59,7 @@ export function CreateKey({
   const byok = useSignal(false);
   const expires = useSignal('');
   const workspace = useSignal(initial);
-  const { start, failure, isRunning } = useAction(async () => {
+  const create = async () => {
     const made = await call('createKey', {
       body: {
         name: name.value,
@@ -85,36 +71,28 @@ export function CreateKey({
       },
     });
     onMade({ name: made.data.name, secret: made.key });
-  });
+  };
   return (
-    <Dialog title="Create a key" onClose={onClose}>
-      <form onSubmit={start}>
-        <Field label="Name" hint="What will use the key, such as “laptop” or “nightly job”">
-          <input type="text" required maxLength={200} autofocus autocomplete="off" {...bind(name)} />
+    <FormDialog title="Create a key" submit="Create key" run={create} onClose={onClose}>
+      <Field label="Name" hint="What will use the key, such as “laptop” or “nightly job”">
+        <input type="text" required maxLength={200} autofocus autocomplete="off" {...bind(name)} />
+      </Field>
+      <LimitFields limit={limit} reset={reset} byok={byok} />
+      <Field label="Expires" hint="Your local time; empty: never">
+        <input type="datetime-local" {...bind(expires)} />
+      </Field>
+      {workspaces.length > 1 && (
+        <Field label="Workspace">
+          <WorkspaceSelect
+            of={workspaces}
+            value={workspace.value}
+            onChoose={(id) => {
+              workspace.value = id;
+            }}
+          />
         </Field>
-        <LimitFields limit={limit} reset={reset} byok={byok} />
-        <Field label="Expires" hint="Your local time; empty: never">
-          <input type="datetime-local" {...bind(expires)} />
-        </Field>
-        {workspaces.length > 1 && (
-          <Field label="Workspace">
-            <WorkspaceSelect
-              of={workspaces}
-              value={workspace.value}
-              onChoose={(id) => {
-                workspace.value = id;
-              }}
-            />
-          </Field>
-        )}
-        {failure}
-        <div class="actions">
-          <button type="submit" class="primary" disabled={isRunning}>
-            Create key
-          </button>
-        </div>
-      </form>
-    </Dialog>
+      )}
+    </FormDialog>
   );
 }
 
@@ -124,7 +102,7 @@ export function EditKey({ of, onClose, onDone }: { of: Key; onClose(): void; onD
   const limit = useSignal(of.limit === null ? '' : String(of.limit));
   const reset = useSignal<string>(of.limit_reset ?? '');
   const byok = useSignal(of.include_byok_in_limit);
-  const { start, failure, isRunning } = useAction(async () => {
+  const save = async () => {
     await call('updateKey', {
       path: { hash: of.hash },
       body: {
@@ -136,22 +114,14 @@ export function EditKey({ of, onClose, onDone }: { of: Key; onClose(): void; onD
     });
     say('Saved.');
     onDone();
-  });
+  };
   return (
-    <Dialog title="Change the key" onClose={onClose}>
-      <form onSubmit={start}>
-        <Field label="Name">
-          <input type="text" required maxLength={200} autocomplete="off" {...bind(name)} />
-        </Field>
-        <LimitFields limit={limit} reset={reset} byok={byok} />
-        {failure}
-        <div class="actions">
-          <button type="submit" class="primary" disabled={isRunning}>
-            Save
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog title="Change the key" submit="Save" run={save} onClose={onClose}>
+      <Field label="Name">
+        <input type="text" required maxLength={200} autocomplete="off" {...bind(name)} />
+      </Field>
+      <LimitFields limit={limit} reset={reset} byok={byok} />
+    </FormDialog>
   );
 }
 

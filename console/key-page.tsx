@@ -1,4 +1,3 @@
-import { useSignal } from '@preact/signals';
 import { home } from './address.ts';
 import type { Key, KeyPolicy } from './api.gen.ts';
 import { call } from './api.ts';
@@ -9,7 +8,7 @@ import { logsOf, Sum, spentOf, usageOf } from './links.tsx';
 import { settings } from './snippets.ts';
 import { LimitBar, WINDOWS } from './spending.tsx';
 import { isAdmin, setQuery } from './state.ts';
-import { Copy, Heading, Money, Show, Snippets, useLoaded } from './ui.tsx';
+import { ChangeAndDelete, Copy, Heading, Money, Show, Snippets, useLoaded } from './ui.tsx';
 
 const SCOPES = { 'api-key': 'of the key', member: 'of its owner', workspace: 'of its workspace' } as const;
 const AUTHORS = {
@@ -224,33 +223,9 @@ function Facts({ of, onChange }: { of: Key; onChange(): void }) {
 
 /** The buttons that change a key, and their dialogs. */
 function Actions({ of, onChange }: { of: Key; onChange(): void }) {
-  const open = useSignal<'edit' | 'delete' | undefined>(undefined);
-  const close = () => {
-    open.value = undefined;
-  };
   return (
-    <>
-      <button
-        type="button"
-        onClick={() => {
-          open.value = 'edit';
-        }}
-      >
-        Change
-      </button>
-      <button type="button" onClick={() => void turnKey(of).then(onChange)}>
-        {of.disabled ? 'Enable' : 'Disable'}
-      </button>
-      <button
-        type="button"
-        class="danger"
-        onClick={() => {
-          open.value = 'delete';
-        }}
-      >
-        Delete
-      </button>
-      {open.value === 'edit' && (
+    <ChangeAndDelete
+      change={(close) => (
         <EditKey
           of={of}
           onClose={close}
@@ -260,10 +235,14 @@ function Actions({ of, onChange }: { of: Key; onChange(): void }) {
           }}
         />
       )}
-      {open.value === 'delete' && (
+      remove={(close) => (
         <DeleteKey of={of} onClose={close} onDone={() => setQuery({ id: undefined, workspace: of.workspace_id })} />
       )}
-    </>
+    >
+      <button type="button" onClick={() => void turnKey(of).then(onChange)}>
+        {of.disabled ? 'Enable' : 'Disable'}
+      </button>
+    </ChangeAndDelete>
   );
 }
 

@@ -6,7 +6,7 @@ import { call } from './api.ts';
 import { ago, time } from './format.ts';
 import { settings } from './snippets.ts';
 import { say } from './state.ts';
-import { Code, Confirm, Dialog, Field, Snippets, useAction } from './ui.tsx';
+import { bind, Code, Confirm, Dialog, Field, FormDialog, Snippets, VerbAndName } from './ui.tsx';
 
 const GRACES = [
   ['0', 'not at all: it stops now'],
@@ -88,7 +88,7 @@ function RotateKey({ of, onClose, onMade }: { of: Key; onClose(): void; onMade(o
   const keep = useSignal('');
   const previous = of.previous_label;
   const needsChoice = previous !== null && grace.value !== '0';
-  const { start, failure, isRunning } = useAction(async () => {
+  const rotate = async () => {
     const { data, key } = await call('rotateKey', {
       path: { hash: of.hash },
       body: {
@@ -97,57 +97,42 @@ function RotateKey({ of, onClose, onMade }: { of: Key; onClose(): void; onMade(o
       },
     });
     onMade(data, key);
-  });
+  };
   return (
-    <Dialog title="Rotate the key" onClose={onClose}>
-      <form onSubmit={start}>
-        <p>
-          <strong>
-            <bdi>{of.name}</bdi>
-          </strong>{' '}
-          gets a new secret. Its limits, usage, guardrails and the keys made with it stay.
-        </p>
-        <Field label="How long the old secret works">
-          <select
-            value={grace.value}
-            onChange={(event) => {
-              grace.value = event.currentTarget.value;
-            }}
-          >
-            {GRACES.map(([seconds, title]) => (
-              <option key={seconds} value={seconds}>
-                {title}
-              </option>
-            ))}
+    <FormDialog
+      title="Rotate the key"
+      submit={<VerbAndName verb="Rotate" name={of.name} />}
+      cancel="Cancel"
+      isDanger={grace.value === '0'}
+      run={rotate}
+      onClose={onClose}
+    >
+      <p>
+        <strong>
+          <bdi>{of.name}</bdi>
+        </strong>{' '}
+        gets a new secret. Its limits, usage, guardrails and the keys made with it stay.
+      </p>
+      <Field label="How long the old secret works">
+        <select {...bind(grace)}>
+          {GRACES.map(([seconds, title]) => (
+            <option key={seconds} value={seconds}>
+              {title}
+            </option>
+          ))}
+        </select>
+      </Field>
+      {needsChoice && (
+        <Field label="Which old secret" hint="Two still work, and only one of them can go on">
+          <select required {...bind(keep)}>
+            <option value="">Choose …</option>
+            <option value="current">{of.label}, the current one</option>
+            <option value="previous">{previous}, the one before</option>
           </select>
         </Field>
-        {needsChoice && (
-          <Field label="Which old secret" hint="Two still work, and only one of them can go on">
-            <select
-              required
-              value={keep.value}
-              onChange={(event) => {
-                keep.value = event.currentTarget.value;
-              }}
-            >
-              <option value="">Choose …</option>
-              <option value="current">{of.label}, the current one</option>
-              <option value="previous">{previous}, the one before</option>
-            </select>
-          </Field>
-        )}
-        {(!needsChoice || keep.value !== '') && <Outcome of={of} grace={Number(grace.value)} keep={keep.value} />}
-        {failure}
-        <div class="actions">
-          <button type="button" onClick={onClose}>
-            Cancel
-          </button>
-          <button type="submit" class={grace.value === '0' ? 'danger' : 'primary'} disabled={isRunning}>
-            Rotate <bdi>{of.name.slice(0, 40)}</bdi>
-          </button>
-        </div>
-      </form>
-    </Dialog>
+      )}
+      {(!needsChoice || keep.value !== '') && <Outcome of={of} grace={Number(grace.value)} keep={keep.value} />}
+    </FormDialog>
   );
 }
 

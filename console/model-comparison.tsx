@@ -16,7 +16,7 @@ import {
 import { measured } from './model-page.tsx';
 import { PRICE_CLASSES, type PriceClass, priceClasses, priceOf } from './prices.tsx';
 import { route, setQuery } from './state.ts';
-import { Empty, Heading, Show, Table, useLoaded, WideTable } from './ui.tsx';
+import { Check, Empty, Heading, Show, Table, useLoaded, WideTable } from './ui.tsx';
 import { HISTORY_DAYS } from './uptime.tsx';
 
 /** Models that are compared at once. */
@@ -174,14 +174,12 @@ export function Comparison({ ids }: { ids: readonly string[] }) {
   return (
     <>
       <Heading title="Compare models">
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={onlyDifferences}
-            onChange={(event) => setQuery({ only: event.currentTarget.checked ? 'differences' : undefined })}
-          />{' '}
+        <Check
+          checked={onlyDifferences}
+          onChange={(isChecked) => setQuery({ only: isChecked ? 'differences' : undefined })}
+        >
           Only differences
-        </label>
+        </Check>
         <a class="button" href={`models?${new URLSearchParams({ chosen: ids.join() })}`} data-page>
           Choose other models
         </a>

@@ -225,18 +225,23 @@ export function useAction(run: () => Promise<void>) {
   };
 }
 
-/** Asks for confirmation before something is deleted: the text says what is lost, and the button names it. */
-export function Confirm({
+/** A dialog with a form that makes one change: it shows the failure, and runs once at a time. */
+export function FormDialog({
   title,
-  verb = 'Delete',
-  name,
+  submit,
+  cancel,
+  isDanger = cancel !== undefined,
   run,
   onClose,
   children,
 }: {
   title: string;
-  verb?: string;
-  name: string;
+  /** The content of the button that makes the change. */
+  submit: ComponentChildren;
+  /** The button that changes nothing; without it only the corner closes the dialog. */
+  cancel?: string;
+  /** Whether the change loses something. */
+  isDanger?: boolean;
   run(): Promise<void>;
   onClose(): void;
   children: ComponentChildren;
@@ -248,15 +253,87 @@ export function Confirm({
         {children}
         {failure}
         <div class="actions">
-          <button type="button" onClick={onClose}>
-            Keep it
-          </button>
-          <button type="submit" class="danger" disabled={isRunning}>
-            {verb} <bdi>{name.slice(0, 40)}</bdi>
+          {cancel !== undefined && (
+            <button type="button" onClick={onClose}>
+              {cancel}
+            </button>
+          )}
+          <button type="submit" class={isDanger ? 'danger' : 'primary'} disabled={isRunning}>
+            {submit}
           </button>
         </div>
       </form>
     </Dialog>
+  );
+}
+
+/** A verb and the name of its object, for the button of a dialog. */
+export function VerbAndName({ verb, name }: { verb: string; name: string }) {
+  return (
+    <>
+      {verb} <bdi>{name.slice(0, 40)}</bdi>
+    </>
+  );
+}
+
+/** Asks for confirmation before something is deleted: the text says what is lost, and the button names it. */
+export function Confirm({
+  verb = 'Delete',
+  name,
+  ...rest
+}: {
+  title: string;
+  verb?: string;
+  name: string;
+  run(): Promise<void>;
+  onClose(): void;
+  children: ComponentChildren;
+}) {
+  return <FormDialog submit={<VerbAndName verb={verb} name={name} />} cancel="Keep it" {...rest} />;
+}
+
+/** The buttons Change and Delete of a record, each with its dialog, which gets a function that closes it. */
+export function ChangeAndDelete({
+  change,
+  remove,
+  children,
+}: {
+  change(close: () => void): VNode;
+  /** Not set if the record cannot be deleted; null while it is not known what its deletion would lose. */
+  remove?: ((close: () => void) => VNode) | null | undefined;
+  /** Between the two buttons. */
+  children?: ComponentChildren;
+}) {
+  const open = useSignal<'change' | 'delete' | undefined>(undefined);
+  const close = () => {
+    open.value = undefined;
+  };
+  return (
+    <>
+      <button
+        type="button"
+        onClick={() => {
+          open.value = 'change';
+        }}
+      >
+        Change
+      </button>
+      {children}
+      {remove !== undefined && (
+        <button
+          type="button"
+          class="danger"
+          disabled={remove === null}
+          onClick={() => {
+            open.value = 'delete';
+          }}
+        >
+          Delete
+        </button>
+      )}
+      {open.value === 'change' && change(close)}
+      {open.value === 'delete' && remove?.(close)}
+    </>
   );
 }
 
@@ -320,11 +397,45 @@ export function Field({ label, hint, children }: { label: string; hint?: string;
   );
 }
 
-/** Binds a text field to a signal. */
+/** A checkbox with its label. */
+export function Check({
+  checked,
+  onChange,
+  hint,
+  children,
+}: {
+  checked: boolean;
+  onChange(isChecked: boolean): void;
+  hint?: string;
+  children: ComponentChildren;
+}) {
+  const label = (style?: string) => (
+    <label class={style}>
+      <input type="checkbox" checked={checked} onChange={(event) => onChange(event.currentTarget.checked)} /> {children}
+    </label>
+  );
+  if (hint === undefined) return label('check');
+  return (
+    <div class="check">
+      {label()}
+      <small>{hint}</small>
+    </div>
+  );
+}
+
+/** Binds a checkbox to a signal. */
+export const bindCheck = (to: Signal<boolean>) => ({
+  checked: to.value,
+  onChange: (isChecked: boolean) => {
+    to.value = isChecked;
+  },
+});
+
+/** Binds a text field, or a list of choices, to a signal. */
 export const bind = (to: Signal<string>) => ({
   value: to.value,
   onInput: (event: Event) => {
-    to.value = (event.currentTarget as HTMLInputElement).value;
+    to.value = (event.currentTarget as HTMLInputElement | HTMLSelectElement).value;
   },
 });
 

@@ -4,7 +4,7 @@ import { call } from './api.ts';
 import { count } from './format.ts';
 import { OFFERED_MAX } from './pickers.tsx';
 import { say } from './state.ts';
-import { bind, Confirm, Dialog, Field, Show, useAction, useLoaded } from './ui.tsx';
+import { bind, Confirm, Field, FormDialog, Show, useLoaded } from './ui.tsx';
 
 /** How many names of a kind are shown before something is deleted. */
 const NAMED_MAX = 5;
@@ -24,7 +24,7 @@ export function EditWorkspace({ of, onClose, onDone }: { of?: Workspace; onClose
   const model = useSignal(of?.default_text_model ?? '');
   // The slug of the default workspace is fixed.
   const hasSlug = of?.slug !== 'default';
-  const { start, failure, isRunning } = useAction(async () => {
+  const save = async () => {
     const body = {
       name: name.value,
       ...(hasSlug ? { slug: slug.value } : {}),
@@ -37,44 +37,41 @@ export function EditWorkspace({ of, onClose, onDone }: { of?: Workspace; onClose
         : await call('updateWorkspace', { path: { id: of.id }, body });
     say(of === undefined ? 'Created.' : 'Saved.');
     onDone(data.id);
-  });
+  };
   return (
-    <Dialog title={of === undefined ? 'Create a workspace' : 'Change the workspace'} onClose={onClose}>
-      <form onSubmit={start}>
-        <Field label="Name">
-          <input
-            type="text"
-            required
-            maxLength={100}
-            autocomplete="off"
-            autofocus
-            value={name.value}
-            onInput={(event) => {
-              const next = event.currentTarget.value;
-              if (of === undefined && slug.value === slugOf(name.value)) slug.value = slugOf(next);
-              name.value = next;
-            }}
-          />
+    <FormDialog
+      title={of === undefined ? 'Create a workspace' : 'Change the workspace'}
+      submit={of === undefined ? 'Create workspace' : 'Save'}
+      run={save}
+      onClose={onClose}
+    >
+      <Field label="Name">
+        <input
+          type="text"
+          required
+          maxLength={100}
+          autocomplete="off"
+          autofocus
+          value={name.value}
+          onInput={(event) => {
+            const next = event.currentTarget.value;
+            if (of === undefined && slug.value === slugOf(name.value)) slug.value = slugOf(next);
+            name.value = next;
+          }}
+        />
+      </Field>
+      {hasSlug && (
+        <Field label="Slug" hint="Its name in paths of the API">
+          <input type="text" required autocomplete="off" {...bind(slug)} />
         </Field>
-        {hasSlug && (
-          <Field label="Slug" hint="Its name in paths of the API">
-            <input type="text" required autocomplete="off" {...bind(slug)} />
-          </Field>
-        )}
-        <Field label="Description">
-          <input type="text" maxLength={500} autocomplete="off" {...bind(description)} />
-        </Field>
-        <Field label="Default model" hint="For requests that name none; empty: that of the gateway">
-          <input type="text" autocomplete="off" {...bind(model)} />
-        </Field>
-        {failure}
-        <div class="actions">
-          <button type="submit" class="primary" disabled={isRunning}>
-            {of === undefined ? 'Create workspace' : 'Save'}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+      )}
+      <Field label="Description">
+        <input type="text" maxLength={500} autocomplete="off" {...bind(description)} />
+      </Field>
+      <Field label="Default model" hint="For requests that name none; empty: that of the gateway">
+        <input type="text" autocomplete="off" {...bind(model)} />
+      </Field>
+    </FormDialog>
   );
 }
 

@@ -1,13 +1,88 @@
-import { useSignal } from '@preact/signals';
+import { type Signal, useSignal } from '@preact/signals';
 import type { OrganizationMember, Workspace } from './api.gen.ts';
 import { call } from './api.ts';
 import { counted } from './format.ts';
 import { usageOf } from './links.tsx';
 import { OFFERED_MAX, personName } from './pickers.tsx';
 import { isAdmin, say, session } from './state.ts';
-import { Code, Confirm, Dialog, Field, Pager, Show, useAction, useLoaded } from './ui.tsx';
+import {
+  bind,
+  Code,
+  Confirm,
+  Field,
+  FormDialog,
+  type Loaded,
+  Pager,
+  Show,
+  useAction,
+  useLoaded,
+  VerbAndName,
+} from './ui.tsx';
 
 const PAGE = 25;
+
+interface Row {
+  id: string;
+  name: string;
+  /** The full name, if `name` is another one. */
+  fullName?: string;
+  isAdmin: boolean;
+  /** Its usage. */
+  href: string;
+  /** Not set if the person cannot be removed. */
+  remove?: (() => void) | undefined;
+}
+
+/** One part of a list of people, and the buttons for the other parts. */
+function PeopleList<T>({
+  of,
+  offset,
+  place,
+  rowOf,
+}: {
+  of: Loaded<{ data: readonly T[]; total_count: number }>;
+  offset: Signal<number>;
+  /** Where people are members. */
+  place: 'workspace' | 'organization';
+  rowOf(of: T): Row;
+}) {
+  const usage = place === 'workspace' ? 'Usage in this workspace' : 'Usage in all workspaces';
+  const move = (next: number) => {
+    offset.value = next;
+  };
+  return (
+    <Show of={of}>
+      {({ data, total_count }) => (
+        <>
+          <ul class="rows">
+            {data.map(rowOf).map(({ id, name, fullName, isAdmin, href, remove }) => (
+              <li key={id}>
+                <span>
+                  <a href={href} data-page title={usage}>
+                    <bdi>{name}</bdi>
+                  </a>{' '}
+                  {fullName !== undefined && <bdi class="dim">{fullName} </bdi>}
+                  <span class="tag">{isAdmin ? 'administrator' : 'member'}</span>
+                </span>
+                {remove !== undefined && (
+                  <button
+                    type="button"
+                    class="small danger"
+                    aria-label={`Remove ${name} from the ${place}`}
+                    onClick={remove}
+                  >
+                    Remove
+                  </button>
+                )}
+              </li>
+            ))}
+          </ul>
+          {total_count > PAGE && <Pager offset={offset.value} limit={PAGE} total={total_count} onMove={move} />}
+        </>
+      )}
+    </Show>
+  );
+}
 
 /** The members of a workspace; administrators add and remove them. */
 export function WorkspaceMembers({
@@ -34,9 +109,10 @@ export function WorkspaceMembers({
     members.reload();
   });
   const removed = useSignal<string | undefined>(undefined);
-  const close = () => {
-    removed.value = undefined;
+  const choose = (userId: string | undefined) => {
+    removed.value = userId;
   };
+  const close = () => choose(undefined);
   const remove = async (userId: string) => {
     await call('removeWorkspaceMembers', { path: { id: of.id }, body: { user_ids: [userId] } });
     close();
@@ -65,56 +141,22 @@ export function WorkspaceMembers({
         </Confirm>
       )}
       {isDefault && <p class="dim">The default workspace has all members of the organization.</p>}
-      <Show of={members}>
-        {({ data, total_count }) => (
-          <>
-            <ul class="rows">
-              {data.map(({ id, user_id, role }) => (
-                <li key={id}>
-                  <span>
-                    <a href={usageOf({ workspace: of.id, user: user_id })} data-page title="Usage in this workspace">
-                      <bdi>{named(user_id)}</bdi>
-                    </a>{' '}
-                    <span class="tag">{role === 'admin' ? 'administrator' : 'member'}</span>
-                  </span>
-                  {isAdmin.value && !isDefault && (
-                    <button
-                      type="button"
-                      class="small danger"
-                      aria-label={`Remove ${named(user_id)} from the workspace`}
-                      onClick={() => {
-                        removed.value = user_id;
-                      }}
-                    >
-                      Remove
-                    </button>
-                  )}
-                </li>
-              ))}
-            </ul>
-            {total_count > PAGE && (
-              <Pager
-                offset={offset.value}
-                limit={PAGE}
-                total={total_count}
-                onMove={(next) => {
-                  offset.value = next;
-                }}
-              />
-            )}
-          </>
-        )}
-      </Show>
+      <PeopleList
+        of={members}
+        offset={offset}
+        place="workspace"
+        rowOf={({ id, user_id, role }) => ({
+          id,
+          name: named(user_id),
+          isAdmin: role === 'admin',
+          href: usageOf({ workspace: of.id, user: user_id }),
+          remove: isAdmin.value && !isDefault ? () => choose(user_id) : undefined,
+        })}
+      />
       {isAdmin.value && !isDefault && others.length > 0 && (
         <form class="inline" onSubmit={add.start}>
           <Field label="Person">
-            <select
-              required
-              value={chosen.value}
-              onChange={(event) => {
-                chosen.value = event.currentTarget.value;
-              }}
-            >
+            <select required {...bind(chosen)}>
               <option value="">Choose …</option>
               {others.map((person) => (
                 <option key={person.id} value={person.id}>
@@ -147,7 +189,7 @@ function RemovePerson({
 }) {
   const heir = useSignal('');
   const name = personName(of);
-  const { start, failure, isRunning } = useAction(async () => {
+  const remove = async () => {
     const query = heir.value === '' ? {} : { hand_keys_to: heir.value };
     const done = await call('deleteOrganizationMember', { path: { id: of.id }, query });
     const keys = [
@@ -156,44 +198,44 @@ function RemovePerson({
     ];
     say(['Removed', ...keys].join(', ').concat('.'));
     onDone();
-  });
+  };
   return (
-    <Dialog title="Remove this person?" onClose={onClose}>
-      <form onSubmit={start}>
-        <p>
-          <strong>
-            <bdi>{name}</bdi>
-          </strong>{' '}
-          is signed out everywhere, belongs to no workspace any more, and cannot sign in again before an administrator
-          adds them. Their calls stay in the accounts. This cannot be undone.
-        </p>
-        <Field label="Their keys" hint="Whoever knows the secret of a key can use it until it is disabled">
-          <select
-            value={heir.value}
-            onChange={(event) => {
-              heir.value = event.currentTarget.value;
-            }}
-          >
-            <option value="">are disabled at once</option>
-            {others.map((person) => (
-              <option key={person.id} value={person.id}>
-                {`stay enabled and belong to ${personName(person)}`}
-              </option>
-            ))}
-          </select>
-        </Field>
-        {failure}
-        <div class="actions">
-          <button type="button" onClick={onClose}>
-            Keep them
-          </button>
-          <button type="submit" class="danger" disabled={isRunning}>
-            Remove <bdi>{name.slice(0, 40)}</bdi>
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title="Remove this person?"
+      submit={<VerbAndName verb="Remove" name={name} />}
+      cancel="Keep them"
+      run={remove}
+      onClose={onClose}
+    >
+      <p>
+        <strong>
+          <bdi>{name}</bdi>
+        </strong>{' '}
+        is signed out everywhere, belongs to no workspace any more, and cannot sign in again before an administrator
+        adds them. Their calls stay in the accounts. This cannot be undone.
+      </p>
+      <Field label="Their keys" hint="Whoever knows the secret of a key can use it until it is disabled">
+        <select {...bind(heir)}>
+          <option value="">are disabled at once</option>
+          {others.map((person) => (
+            <option key={person.id} value={person.id}>
+              {`stay enabled and belong to ${personName(person)}`}
+            </option>
+          ))}
+        </select>
+      </Field>
+    </FormDialog>
   );
+}
+
+/** The row of a person of the organization. Nobody removes themselves. */
+function rowOf(person: OrganizationMember, remove: () => void): Row {
+  const { id, role } = person;
+  const row = { id, isAdmin: role === 'org:admin', href: usageOf({ user: id }) };
+  if (id === session.value?.user_id) return { ...row, name: `${session.value.user_name} (you)` };
+  const name = personName(person);
+  const fullName = [person.first_name, person.last_name].filter(Boolean).join(' ');
+  return { ...row, name, remove, ...(fullName === '' || fullName === name ? {} : { fullName }) };
 }
 
 /** The people of the organization, for administrators. */
@@ -211,58 +253,14 @@ export function People({ onChange }: { onChange(): void }) {
         : (await call('listOrganizationMembers', { query: { limit: OFFERED_MAX } }, signal)).data,
     removed.value?.id,
   );
-  const close = () => {
-    removed.value = undefined;
+  const choose = (person: OrganizationMember | undefined) => {
+    removed.value = person;
   };
+  const close = () => choose(undefined);
   return (
     <section class="card">
       <h2>People of the organization</h2>
-      <Show of={people}>
-        {({ data, total_count }) => (
-          <>
-            <ul class="rows">
-              {data.map((person) => {
-                const isYou = person.id === session.value?.user_id;
-                const name = isYou ? `${session.value?.user_name} (you)` : personName(person);
-                const full = [person.first_name, person.last_name].filter(Boolean).join(' ');
-                return (
-                  <li key={person.id}>
-                    <span>
-                      <a href={usageOf({ user: person.id })} data-page title="Usage in all workspaces">
-                        <bdi>{name}</bdi>
-                      </a>{' '}
-                      {!isYou && full !== '' && full !== name && <bdi class="dim">{full} </bdi>}
-                      <span class="tag">{person.role === 'org:admin' ? 'administrator' : 'member'}</span>
-                    </span>
-                    {!isYou && (
-                      <button
-                        type="button"
-                        class="small danger"
-                        aria-label={`Remove ${name} from the organization`}
-                        onClick={() => {
-                          removed.value = person;
-                        }}
-                      >
-                        Remove
-                      </button>
-                    )}
-                  </li>
-                );
-              })}
-            </ul>
-            {total_count > PAGE && (
-              <Pager
-                offset={offset.value}
-                limit={PAGE}
-                total={total_count}
-                onMove={(next) => {
-                  offset.value = next;
-                }}
-              />
-            )}
-          </>
-        )}
-      </Show>
+      <PeopleList of={people} offset={offset} place="organization" rowOf={(one) => rowOf(one, () => choose(one))} />
       <details>
         <summary>Add a person or change a role</summary>
         <p>

@@ -184,7 +184,7 @@ export async function createApp(options: AppOptions): Promise<App> {
   const tokenizer = createTokenizer();
   const analyzer = createAnalyzer(services, () => served().config.guardrails.analyzer);
   const proxies = trustedProxies(config.http.trusted_proxies);
-  const memory = createMemory(config.memory_bytes_max);
+  const memory = createMemory(config.limits.memory_bytes);
   metrics.watchMemory(() => memory.held_bytes);
   const connections = { ...config.http, trustedProxies: proxies };
   const onExcess = connectionLog(log, metrics);
@@ -227,7 +227,7 @@ export async function createApp(options: AppOptions): Promise<App> {
     onExcess,
     memory,
     translate: storeRefusal,
-    limitManagement: createRateLimit(config.management_requests_per_minute, clock),
+    limitManagement: createRateLimit(config.limits.management_requests_per_minute, clock),
     admit(request, reply) {
       if (draining && !request.url.startsWith('/health')) return shuttingDown();
       if (serve_without_store_ms > 0 && request.principal?.kind === 'management' && request.method !== 'GET') {

@@ -272,8 +272,8 @@ describe('gateway.yaml', () => {
 
   test('the memory of large requests is half of the heap limit, or the value of the file', () => {
     const { heap_size_limit } = getHeapStatistics();
-    expect(load('{}').memory_bytes_max).toBe(Math.floor(heap_size_limit / 2));
-    expect(load('limits: { memory_bytes: 33554432 }').memory_bytes_max).toBe(33_554_432);
+    expect(load('{}').limits.memory_bytes).toBe(Math.floor(heap_size_limit / 2));
+    expect(load('limits: { memory_bytes: 33554432 }').limits.memory_bytes).toBe(33_554_432);
     expect(() => load('limits: { memory_bytes: 1000 }')).toThrow(/memory_bytes.*whole number of bytes from 16777216/);
   });
 

@@ -70,8 +70,8 @@ export interface Config {
   /** The proxies for providers and services; undefined if there are none. Their addresses can contain passwords. */
   proxies: ProxyRules | undefined;
   metrics: MetricsConfig;
-  /** Memory per process for all requests together. */
-  memory_bytes_max: number;
+  /** Bounds of each process; without a setting, `memory_bytes` depends on the heap. */
+  limits: Values<'limits'> & { memory_bytes: number };
   log_level: LogLevel;
   /** The model of requests that name none. */
   default_model: string | undefined;
@@ -112,8 +112,6 @@ export interface Config {
   probes: Values<'probes'> | null;
   /** Limits of requests and tokens per minute. */
   rate_limits: RateRules;
-  /** Requests of one management credential in a minute. */
-  management_requests_per_minute: number;
   /** Unix seconds. */
   loaded_at: number;
   /** Settings that cannot work as intended. They are logged at the start and shown by `doctor`. */
@@ -198,7 +196,6 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
   const { host, port } = listenAddress(environment);
   const sandbox = readVariable(environment, 'GATEWAY_SANDBOX');
   const file = read?.value;
-  const processLimits = filled(fileSettings.limits, file?.limits);
   return {
     host,
     port,
@@ -215,8 +212,7 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
     http: readHttp(read),
     proxies: readProxies(environment),
     metrics: readMetrics(environment, read, host),
-    memory_bytes_max:
-      processLimits.memory_bytes ?? Math.floor(getHeapStatistics().heap_size_limit * limits.memory_heap_share_max),
+    limits: processLimits(file?.limits),
     log_level: readVariable(environment, 'GATEWAY_LOG_LEVEL') ?? filled(fileSettings.logging, file?.logging).level,
     default_model: readVariable(environment, 'GATEWAY_DEFAULT_MODEL'),
     console: readVariable(environment, 'GATEWAY_CONSOLE') === 'on',
@@ -241,7 +237,6 @@ function buildConfig(environment: Environment, read: ReadFile | undefined, confi
     logging,
     probes: file?.probes === undefined ? null : filled(fileSettings.probes, file?.probes),
     rate_limits: rateLimits,
-    management_requests_per_minute: processLimits.management_requests_per_minute,
     loaded_at: Math.floor(Date.now() / 1000),
     warnings: [
       ...unknownSettings(environment),
@@ -344,6 +339,12 @@ function timeoutsOf(environment: Environment, section: ConfigFile['timeouts']): 
     section,
   );
   return { ...rest, shutdown_grace_ms };
+}
+
+function processLimits(section: ConfigFile['limits']): Config['limits'] {
+  const { memory_bytes = Math.floor(getHeapStatistics().heap_size_limit * limits.memory_heap_share_max), ...rest } =
+    filled(fileSettings.limits, section);
+  return { ...rest, memory_bytes };
 }
 
 function mediaRules({ ports, private_hosts, buckets }: Values<'media'>): Config['media'] {

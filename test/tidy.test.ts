@@ -106,7 +106,7 @@ test('rooms import only the rooms that the table allows', () => {
       if (!allowed?.includes('*') && !allowed?.includes(to)) wrong.push(`${file} imports ${target}`);
     }
   }
-  expect(wrong).toEqual([]);
+  expect(wrong, 'ARCHITECTURE.md has the rooms that a room may import.').toEqual([]);
 });
 
 test('the gateway imports only the entry of the sandbox, and the sandbox imports only the gateway’s audio measuring', () => {
@@ -211,6 +211,23 @@ test('no list that clients or upstreams send is spread into the arguments of a c
   expect(wrong.map(({ file }) => file)).toEqual([]);
 });
 
+test('every operation is registered: the code of the service imports it', () => {
+  const imported = new Set(
+    production.flatMap(({ file, text }) =>
+      importsOf(text)
+        .filter((name) => name.startsWith('.'))
+        .map((name) => relative(root, resolve(root, dirname(file), name))),
+    ),
+  );
+  const operations = production.filter(({ file, text }) => file.startsWith('src/api/') && /operationId:/.test(text));
+  const unregistered = operations.filter(({ file }) => !imported.has(file));
+  const advice = 'Add these to the list in src/api/management.ts, or register them in src/app.ts.';
+  expect(
+    unregistered.map(({ file }) => file),
+    advice,
+  ).toEqual([]);
+});
+
 test('every operation has a test: its own, or one in its folder that registers it', () => {
   const operations = production.filter(({ file, text }) => file.startsWith('src/api/') && /operationId:/.test(text));
   expect(operations.length).toBeGreaterThan(5);
@@ -230,7 +247,10 @@ test('every operation has a test: its own, or one in its folder that registers i
     );
   });
   const own = missing.filter(({ file }) => !existsSync(join(root, file.replace(/\.ts$/, '.test.ts'))));
-  expect(own.map(({ file }) => file)).toEqual([]);
+  expect(
+    own.map(({ file }) => file),
+    'Add a test beside each of these operations.',
+  ).toEqual([]);
 });
 
 test('every dialect folder has the same files', () => {

@@ -6,10 +6,12 @@ import { OFFERED_MAX } from '../pickers.tsx';
 import { route, say, setQuery } from '../state.ts';
 import {
   bind,
+  bindCheck,
+  Check,
   Confirm,
-  Dialog,
   Empty,
   Field,
+  FormDialog,
   Heading,
   messageOf,
   Pager,
@@ -169,7 +171,7 @@ function Edit({
   const shares = useSignal(of?.allow_shared_fallback ?? false);
   const workspace = useSignal('');
   const workspaces = useLoaded((signal) => call('listWorkspaces', { query: { limit: OFFERED_MAX } }, signal));
-  const { start, failure, isRunning } = useAction(async () => {
+  const save = async () => {
     const settings = { name: name.value.trim() || null, allow_shared_fallback: shares.value };
     const secret = key.value === '' ? {} : { key: key.value };
     if (of === undefined) {
@@ -180,69 +182,47 @@ function Edit({
     key.value = '';
     say(of === undefined ? 'Stored.' : 'Changed.');
     onDone();
-  });
+  };
   return (
-    <Dialog title={of === undefined ? 'Add a credential of your own' : 'Change this credential'} onClose={onClose}>
-      <form onSubmit={start}>
-        {of === undefined && (
-          <>
-            <Field label="Provider">
-              <select
-                value={provider.value}
-                onChange={(event) => {
-                  provider.value = event.currentTarget.value;
-                }}
-              >
-                {providers.map(({ slug, name: title }) => (
-                  <option key={slug} value={slug}>
-                    {title}
-                  </option>
-                ))}
-              </select>
-            </Field>
-            <Field label="Workspace" hint="Calls of its keys use the credential">
-              <select
-                value={workspace.value}
-                onChange={(event) => {
-                  workspace.value = event.currentTarget.value;
-                }}
-              >
-                {(workspaces.value?.data ?? []).map(({ id, name: title }) => (
-                  <option key={id} value={id}>
-                    {title}
-                  </option>
-                ))}
-              </select>
-            </Field>
-          </>
-        )}
-        <Field
-          label={of === undefined ? 'Credential' : 'New credential'}
-          hint={of === undefined ? 'Stored encrypted, and never shown again' : `Leave empty to keep ${of.label}`}
-        >
-          <input type="password" required={of === undefined} autocomplete="off" autofocus {...bind(key)} />
-        </Field>
-        <Field label="Name">
-          <input type="text" maxLength={255} autocomplete="off" {...bind(name)} />
-        </Field>
-        <label class="check">
-          <input
-            type="checkbox"
-            checked={shares.value}
-            onChange={(event) => {
-              shares.value = event.currentTarget.checked;
-            }}
-          />{' '}
-          Calls that it cannot serve may use the operator’s account
-        </label>
-        {failure}
-        <div class="actions">
-          <button type="submit" class="primary" disabled={isRunning}>
-            {of === undefined ? 'Store the credential' : 'Save'}
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog
+      title={of === undefined ? 'Add a credential of your own' : 'Change this credential'}
+      submit={of === undefined ? 'Store the credential' : 'Save'}
+      run={save}
+      onClose={onClose}
+    >
+      {of === undefined && (
+        <>
+          <Field label="Provider">
+            <select {...bind(provider)}>
+              {providers.map(({ slug, name: title }) => (
+                <option key={slug} value={slug}>
+                  {title}
+                </option>
+              ))}
+            </select>
+          </Field>
+          <Field label="Workspace" hint="Calls of its keys use the credential">
+            <select {...bind(workspace)}>
+              {(workspaces.value?.data ?? []).map(({ id, name: title }) => (
+                <option key={id} value={id}>
+                  {title}
+                </option>
+              ))}
+            </select>
+          </Field>
+        </>
+      )}
+      <Field
+        label={of === undefined ? 'Credential' : 'New credential'}
+        hint={of === undefined ? 'Stored encrypted, and never shown again' : `Leave empty to keep ${of.label}`}
+      >
+        <input type="password" required={of === undefined} autocomplete="off" autofocus {...bind(key)} />
+      </Field>
+      <Field label="Name">
+        <input type="text" maxLength={255} autocomplete="off" {...bind(name)} />
+      </Field>
+      <Check {...bindCheck(shares)}>Calls that it cannot serve may use the operator’s account</Check>
+    </FormDialog>
   );
 }
 

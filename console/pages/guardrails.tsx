@@ -6,7 +6,21 @@ import { BUILTINS, EditGuardrail } from '../guardrail-editor.tsx';
 import { TestBench } from '../guardrail-test.tsx';
 import { KeySelect, loadKeys, OFFERED_MAX, personName, useWorkspace, WorkspaceSelect } from '../pickers.tsx';
 import { isAdmin, route, say, setQuery } from '../state.ts';
-import { Confirm, Dialog, Empty, Field, Heading, Money, Pager, Show, Table, useAction, useLoaded } from '../ui.tsx';
+import {
+  bind,
+  ChangeAndDelete,
+  Confirm,
+  Dialog,
+  Empty,
+  Field,
+  Heading,
+  Money,
+  Pager,
+  Show,
+  Table,
+  useAction,
+  useLoaded,
+} from '../ui.tsx';
 
 const PAGE = 25;
 const RESETS = { daily: 'a day', weekly: 'a week', monthly: 'a month' } as const;
@@ -213,13 +227,7 @@ function Assignments({ of, loaded, reload }: { of: Guardrail; loaded: Assignees;
       )}
       <form class="inline" onSubmit={addTeam.start}>
         <Field label="A workspace (team)" hint="All requests of its keys. It replaces the default guardrail there">
-          <select
-            required
-            value={team.value}
-            onChange={(event) => {
-              team.value = event.currentTarget.value;
-            }}
-          >
+          <select required {...bind(team)}>
             <option value="">Choose a workspace</option>
             {others.map(({ id, name }) => (
               <option key={id} value={id}>
@@ -236,13 +244,7 @@ function Assignments({ of, loaded, reload }: { of: Guardrail; loaded: Assignees;
       {addTeam.failure}
       <form class="inline" onSubmit={addMember.start}>
         <Field label="A member" hint="All keys of the member. A member has one guardrail at most">
-          <select
-            required
-            value={member.value}
-            onChange={(event) => {
-              member.value = event.currentTarget.value;
-            }}
-          >
+          <select required {...bind(member)}>
             <option value="">Choose a member</option>
             {loaded.people.map((person) => (
               <option key={person.id} value={person.id}>
@@ -343,13 +345,11 @@ type Tested = Operations['testGuardrail']['body']['guardrail'];
 function One({ id, workspaces }: { id: string; workspaces: Workspace[] }) {
   const loaded = useLoaded((signal) => call('getGuardrail', { path: { id } }, signal), id);
   const assignees = useLoaded((signal) => loadAssignees(id, signal), id);
-  const open = useSignal<'edit' | 'delete' | undefined>(undefined);
+  const guardrail = loaded.value?.data;
+  const assigned = assignees.value;
   const draft = useSignal<Tested>(undefined);
   const closeTest = () => {
     draft.value = undefined;
-  };
-  const close = () => {
-    open.value = undefined;
   };
   return (
     <>
@@ -357,24 +357,36 @@ function One({ id, workspaces }: { id: string; workspaces: Workspace[] }) {
         <a class="button" href="guardrails" data-page>
           All guardrails
         </a>
-        <button
-          type="button"
-          onClick={() => {
-            open.value = 'edit';
-          }}
-        >
-          Change
-        </button>
-        <button
-          type="button"
-          class="danger"
-          disabled={assignees.value === undefined}
-          onClick={() => {
-            open.value = 'delete';
-          }}
-        >
-          Delete
-        </button>
+        {guardrail !== undefined && (
+          <ChangeAndDelete
+            change={(close) => (
+              <EditGuardrail
+                of={guardrail}
+                workspace=""
+                onClose={close}
+                onTest={(next) => {
+                  draft.value = next;
+                }}
+                onSaved={() => {
+                  close();
+                  loaded.reload();
+                }}
+              />
+            )}
+            remove={
+              assigned === undefined
+                ? null
+                : (close) => (
+                    <DeleteGuardrail
+                      of={guardrail}
+                      loaded={assigned}
+                      onClose={close}
+                      onDone={() => setQuery({ id: undefined })}
+                    />
+                  )
+            }
+          />
+        )}
       </Heading>
       <Show of={loaded}>
         {({ data }) => (
@@ -406,28 +418,6 @@ function One({ id, workspaces }: { id: string; workspaces: Workspace[] }) {
                 <TestBench of={{ guardrail_id: id }} workspaces={workspaces} />
               </section>
             </div>
-            {open.value === 'edit' && (
-              <EditGuardrail
-                of={data}
-                workspace=""
-                onClose={close}
-                onTest={(next) => {
-                  draft.value = next;
-                }}
-                onSaved={() => {
-                  close();
-                  loaded.reload();
-                }}
-              />
-            )}
-            {open.value === 'delete' && assignees.value && (
-              <DeleteGuardrail
-                of={data}
-                loaded={assignees.value}
-                onClose={close}
-                onDone={() => setQuery({ id: undefined })}
-              />
-            )}
           </>
         )}
       </Show>

@@ -4,7 +4,7 @@ import { call } from '../api.ts';
 import { count, counted, time, usd } from '../format.ts';
 import { logsOf, Sum } from '../links.tsx';
 import { route, say, setQuery } from '../state.ts';
-import { bind, Confirm, Dialog, Empty, Field, Heading, Money, Show, Table, useAction, useLoaded } from '../ui.tsx';
+import { bind, Confirm, Empty, Field, FormDialog, Heading, Money, Show, Table, useAction, useLoaded } from '../ui.tsx';
 import { Unseen } from './system.tsx';
 
 type Estimated = LedgerStatus['generations'][number];
@@ -28,7 +28,7 @@ function Release({ node, onClose, onDone }: { node: LedgerNodeStatus; onClose():
 function Resolve({ of, onClose, onDone }: { of: Estimated; onClose(): void; onDone(): void }) {
   const cost = useSignal('');
   const reason = useSignal('');
-  const { start, failure, isRunning } = useAction(async () => {
+  const correct = async () => {
     const { data } = await call('resolveLedger', {
       body: {
         generation_id: of.id,
@@ -38,29 +38,21 @@ function Resolve({ of, onClose, onDone }: { of: Estimated; onClose(): void; onDo
     });
     say(`${usd(data.before, true)} is now ${usd(data.cost, true)}.`);
     onDone();
-  });
+  };
   return (
-    <Dialog title="Correct the cost of this call" onClose={onClose}>
-      <form onSubmit={start}>
-        <p>
-          <code>{of.id}</code> of <bdi>{of.model}</bdi> was charged <Money usd={of.cost} />, of which{' '}
-          <Money usd={of.estimated} /> is an estimate. Look the call up at the provider. The sums of its key, day and
-          limits follow. This can be done once.
-        </p>
-        <Field label="Cost in USD" hint="What the provider billed; 0 if nothing">
-          <input type="number" min="0" step="any" required autofocus {...bind(cost)} />
-        </Field>
-        <Field label="Reason" hint="Recorded in the audit">
-          <input type="text" maxLength={500} autocomplete="off" {...bind(reason)} />
-        </Field>
-        {failure}
-        <div class="actions">
-          <button type="submit" class="primary" disabled={isRunning}>
-            Correct the cost
-          </button>
-        </div>
-      </form>
-    </Dialog>
+    <FormDialog title="Correct the cost of this call" submit="Correct the cost" run={correct} onClose={onClose}>
+      <p>
+        <code>{of.id}</code> of <bdi>{of.model}</bdi> was charged <Money usd={of.cost} />, of which{' '}
+        <Money usd={of.estimated} /> is an estimate. Look the call up at the provider. The sums of its key, day and
+        limits follow. This can be done once.
+      </p>
+      <Field label="Cost in USD" hint="What the provider billed; 0 if nothing">
+        <input type="number" min="0" step="any" required autofocus {...bind(cost)} />
+      </Field>
+      <Field label="Reason" hint="Recorded in the audit">
+        <input type="text" maxLength={500} autocomplete="off" {...bind(reason)} />
+      </Field>
+    </FormDialog>
   );
 }
 

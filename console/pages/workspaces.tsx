@@ -1,11 +1,10 @@
-import { useSignal } from '@preact/signals';
 import type { OrganizationMember, Workspace } from '../api.gen.ts';
 import { call } from '../api.ts';
 import { time } from '../format.ts';
 import { logsOf, usageOf } from '../links.tsx';
 import { OFFERED_MAX } from '../pickers.tsx';
 import { isAdmin, route, say, setQuery } from '../state.ts';
-import { Empty, Heading, Pager, Show, useAction, useLoaded } from '../ui.tsx';
+import { ChangeAndDelete, Empty, Heading, Pager, Show, useAction, useLoaded } from '../ui.tsx';
 import { WorkspaceBudgets } from '../workspace-budgets.tsx';
 import { DeleteWorkspace, EditWorkspace } from '../workspace-change.tsx';
 import { People, WorkspaceMembers } from '../workspace-members.tsx';
@@ -46,10 +45,6 @@ function One({
   people: readonly OrganizationMember[];
   onChange(): void;
 }) {
-  const open = useSignal<'edit' | 'delete' | undefined>(undefined);
-  const close = () => {
-    open.value = undefined;
-  };
   const isDefault = chosen.slug === 'default';
   return (
     <div class="card">
@@ -68,25 +63,33 @@ function One({
             Its keys
           </a>
           {isAdmin.value && (
-            <button
-              type="button"
-              onClick={() => {
-                open.value = 'edit';
-              }}
-            >
-              Change
-            </button>
-          )}
-          {isAdmin.value && !isDefault && (
-            <button
-              type="button"
-              class="danger"
-              onClick={() => {
-                open.value = 'delete';
-              }}
-            >
-              Delete
-            </button>
+            <ChangeAndDelete
+              change={(close) => (
+                <EditWorkspace
+                  of={chosen}
+                  onClose={close}
+                  onDone={() => {
+                    close();
+                    onChange();
+                  }}
+                />
+              )}
+              remove={
+                isDefault
+                  ? undefined
+                  : (close) => (
+                      <DeleteWorkspace
+                        of={chosen}
+                        onClose={close}
+                        onDone={() => {
+                          close();
+                          setQuery({ id: undefined });
+                          onChange();
+                        }}
+                      />
+                    )
+              }
+            />
           )}
         </div>
       </header>
@@ -122,27 +125,6 @@ function One({
       {isAdmin.value && <Contents of={chosen} onChange={onChange} />}
       <WorkspaceMembers of={chosen} isDefault={isDefault} people={people} />
       {isAdmin.value && <WorkspaceBudgets of={chosen} />}
-      {open.value === 'edit' && (
-        <EditWorkspace
-          of={chosen}
-          onClose={close}
-          onDone={() => {
-            close();
-            onChange();
-          }}
-        />
-      )}
-      {open.value === 'delete' && (
-        <DeleteWorkspace
-          of={chosen}
-          onClose={close}
-          onDone={() => {
-            close();
-            setQuery({ id: undefined });
-            onChange();
-          }}
-        />
-      )}
     </div>
   );
 }

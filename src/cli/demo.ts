@@ -153,12 +153,13 @@ async function callModels(manage: Manage, secrets: readonly string[]): Promise<v
 }
 
 async function fill(file: string, environment: Environment): Promise<void> {
+  const loaded = loadConfig(environment, { config_file: file });
   const config = {
-    ...loadConfig(environment, { config_file: file }),
+    ...loaded,
     host: '127.0.0.1',
     port: 0,
     config_watch: false,
-    management_requests_per_minute: 1_000_000,
+    limits: { ...loaded.limits, management_requests_per_minute: 1_000_000 },
   };
   const log = createLog('error');
   /** Runs a gateway for a while, at a time in the past. */

@@ -52,7 +52,7 @@ function serviceSettings(config: Config): Record<string, Setting> {
     body_bytes_max: config.body_bytes_max,
     ...config.http,
     database_connections: config.database_connections,
-    memory_bytes_max: config.memory_bytes_max,
+    ...config.limits,
     log_level: config.log_level,
     default_model: config.default_model,
     console: config.console ? 'on' : 'off',
@@ -73,7 +73,6 @@ function serviceSettings(config: Config): Record<string, Setting> {
       probes === null
         ? 'off'
         : `$${probes.usd_per_day} a day, of ${probes.models?.join(', ') ?? 'all models'} after ${probes.every_minutes} minutes without a call`,
-    management_requests_per_minute: config.management_requests_per_minute,
   };
 }
 

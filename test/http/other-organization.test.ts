@@ -12,7 +12,7 @@ describeStores('another organization', ({ freshUrl }) => {
   test('sees nothing of another’s ids, in any operation, and changes nothing', async () => {
     const databaseUrl = await freshUrl();
     const environment: Record<string, string> = databaseUrl === undefined ? {} : { DATABASE_URL: databaseUrl };
-    const gateway = await startGateway({ environment });
+    const gateway = await startGateway({ environment, yaml: 'responses: { store: true }' });
     try {
       const stranger = await makeStranger({ data_dir: gateway.data_dir, database_url: databaseUrl });
       const ask = async (secret: string, method: string, path: string, body?: unknown) => {
@@ -38,6 +38,8 @@ describeStores('another organization', ({ freshUrl }) => {
       const credential = await ours('POST', '/byok', { provider: 'sandbox', key: 'sk-0123456789abcdef' });
       const request = { model: 'sandbox/echo', messages: [{ role: 'user', content: 'hello' }] };
       const completion = await ask(gateway.key, 'POST', '/chat/completions', request);
+      const question = { model: 'sandbox/echo', input: 'hello', store: true };
+      const response = await ask(gateway.key, 'POST', '/responses', question);
       const state = async () =>
         Promise.all(
           [
@@ -59,6 +61,8 @@ describeStores('another organization', ({ freshUrl }) => {
         keys: { hash: key['hash'] },
         guardrails: { id: guardrail['id'] },
         byok: { id: credential['id'] },
+        organization: { id: userId },
+        responses: { id: response.body['id'] },
       };
       const bodies: Record<string, Json> = {
         'patch keys': { disabled: true },
@@ -71,12 +75,17 @@ describeStores('another organization', ({ freshUrl }) => {
         'post keys': request,
       };
       const walked: string[] = [];
+      const missing: string[] = [];
       for (const [path, methods] of Object.entries(openapi.paths)) {
         const family = path.replace(`${V1}/`, '').split('/')[0] ?? '';
         // All organizations have the same models, and the operator's credentials serve the operator's organization: a
         // 403.
-        if (!path.includes('{') || family === 'models' || family === 'provider-credentials') continue;
-        const url = path.replace(V1, '').replaceAll(/\{(\w+)\}/g, (_, name) => String(ids[family]?.[name]));
+        if (!path.includes('{') || ['model', 'models', 'provider-credentials'].includes(family)) continue;
+        const url = path.replace(V1, '').replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+          const id = ids[family]?.[name];
+          if (id === undefined) missing.push(`${path}: ${name}`);
+          return String(id);
+        });
         for (const [method, operation] of Object.entries(methods)) {
           const assignees = url.includes('/members') ? { member_user_ids: [userId] } : assigned;
           const ofPath = url.endsWith('/rotate') ? {} : bodies[`${method} ${family}`];
@@ -92,6 +101,7 @@ describeStores('another organization', ({ freshUrl }) => {
           walked.push(operationId);
         }
       }
+      expect(missing, 'Add the id of a record of the first organization to `ids`.').toEqual([]);
       expect(walked.length).toBeGreaterThanOrEqual(25);
       const queries = [
         `/keys?workspace_id=${workspace['id']}`,

@@ -196,11 +196,7 @@ test('a client generated from openapi.json can call every operation, and every a
     await managed('get', `${v1}/activity`);
     await managed('get', `${v1}/generations`, { limit: 10 });
     await managed('get', `${v1}/generations/sessions`);
-    await managed('get', `${v1}/analytics/meta`);
     await managed('post', `${v1}/analytics/query`, null, { metrics: ['request_count'], dimensions: ['model'] });
-    await managed('get', `${v1}/setup`);
-    await managed('get', `${v1}/system`);
-    await managed('get', `${v1}/ledger/status`);
     await managed('post', `${v1}/ledger/verify`, null, {});
     await managed('get', `${v1}/audit`, { limit: 100 });
     await managed('delete', `${v1}/keys/{hash}`, { hash });
@@ -210,7 +206,13 @@ test('a client generated from openapi.json can call every operation, and every a
     await managed('post', `${v1}/ledger/resolve`, null, { generation_id: 'gen-none', cost: 0 }, 404);
     await managed('delete', `${v1}/organization/members/{id}`, { id: userId }, undefined, 400);
 
-    expect(all.map(({ operation }) => operation.operationId).filter((name) => !called.has(name))).toEqual([]);
+    // An operation of administrators that reads, without a parameter, needs no line above.
+    for (const { path, method, operation } of all) {
+      const isPlain = method === 'get' && !path.includes('{') && path.startsWith(v1);
+      if (isPlain && !called.has(operation.operationId)) await managed(method, path);
+    }
+    const uncalled = all.map(({ operation }) => operation.operationId).filter((name) => !called.has(name));
+    expect(uncalled, 'Add a call of each of these operations above.').toEqual([]);
   } finally {
     await gateway.stop();
   }

@@ -253,7 +253,6 @@ export const processLimits = section(
     management_requests_per_minute: setting(count, {
       sentence: 'requests per management key or session; above it: 429',
       default: limits.management_requests_per_minute,
-      field: 'management_requests_per_minute',
     }),
     memory_bytes: setting(
       integer(
@@ -264,7 +263,6 @@ export const processLimits = section(
       {
         sentence: 'memory per process for requests, files and answers together',
         defaultText: 'half of the heap limit',
-        field: 'memory_bytes_max',
       },
     ),
   },

@@ -12,10 +12,11 @@ import type {
   UrlCitation,
 } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
+import { CallFilter } from './call-filter.ts';
 import { filteredJson } from './deep-filter.ts';
-import { createJsonFilter, JsonScan, WrittenScan } from './json-filter.ts';
+import { JsonScan, WrittenScan } from './json-filter.ts';
 import { piecesOf, splitChunk, withText } from './split-chunk.ts';
-import { createStreamFilter, type Finder, type StreamFilter, TextScan } from './stream-filter.ts';
+import { type Finder, TextScan } from './stream-filter.ts';
 import { type Held, type Places, TextLane } from './text-lane.ts';
 
 /** Filters the chunks of one answer. */
@@ -48,16 +49,6 @@ export function wantsJson({ response_format }: Pick<ChatRequest, 'response_forma
 }
 
 type TextKind = 'content' | 'refusal' | 'reasoning' | 'transcript';
-
-/** The filter of streamed text within one block: arguments of a call, or text of a native block. */
-interface PieceFilter {
-  filter: StreamFilter;
-  /** Returns a chunk with the rest of the text. */
-  renderRest(rest: string): ChatChunk;
-}
-
-/** Members of native deltas that contain streamed text. */
-const PIECES = ['delta', 'partial_json', 'text', 'thinking', 'content'] as const;
 
 const RAW_ANNOTATION = 'response.output_text.annotation.added';
 
@@ -128,10 +119,8 @@ function createOneFilter(
   let openTexts = new Map<TextKind, number>();
   /** The offset of each block's text in the whole text, in code points. */
   let starts = new Map<number, number>();
-  let pieces = new Map<string, PieceFilter & { n: number | undefined }>();
-  /** The keys of `pieces` by block. */
-  let pieceKeysOf = new Map<number, Set<string>>();
   const changedDetails = new Set<string>();
+  const calls = new CallFilter(finder, beside);
 
   function laneOf(kind: TextKind): TextLane {
     let lane = texts.get(kind);
@@ -153,30 +142,6 @@ function createOneFilter(
     lane.release(out);
   }
 
-  function keepPieces(key: string, lane: PieceFilter & { n: number | undefined }): void {
-    pieces.set(key, lane);
-    if (lane.n === undefined) return;
-    const known = pieceKeysOf.get(lane.n);
-    if (known === undefined) pieceKeysOf.set(lane.n, new Set([key]));
-    else known.add(key);
-  }
-
-  function forgetPieces(key: string, n: number | undefined): void {
-    pieces.delete(key);
-    if (n === undefined) return;
-    const known = pieceKeysOf.get(n);
-    known?.delete(key);
-    if (known?.size === 0) pieceKeysOf.delete(n);
-  }
-
-  function endPieces(key: string, out: ChatChunk[]): void {
-    const lane = pieces.get(key);
-    if (lane === undefined) return;
-    forgetPieces(key, lane.n);
-    const rest = lane.filter.end();
-    if (rest !== '') out.push(lane.renderRest(rest));
-  }
-
   /** Another kind of block starts: ends the texts without an open block. */
   function endOthers(kind: TextKind | undefined, out: ChatChunk[]): void {
     for (const other of texts.keys()) if (other !== kind && !openTexts.has(other)) endText(other, out);
@@ -184,7 +149,7 @@ function createOneFilter(
 
   function endAll(out: ChatChunk[]): void {
     for (const kind of texts.keys()) endText(kind, out);
-    for (const key of [...pieces.keys()]) endPieces(key, out);
+    calls.endAll(out);
   }
 
   function ext(original: Ext | undefined, n: number): Ext | undefined {
@@ -387,70 +352,6 @@ function createOneFilter(
     lane.release(out);
   }
 
-  function takeCall(chunk: ChatChunk, out: ChatChunk[]): void {
-    const [call] = chunk.delta.tool_calls!;
-    const { index } = call!;
-    const n = chunk.ext?.slot?.n;
-    const key = `call ${index}`;
-    let lane = pieces.get(key);
-    if (lane === undefined) {
-      lane = {
-        n,
-        filter: createJsonFilter(finder),
-        renderRest: (rest) => ({
-          delta: { tool_calls: [{ index, function: { arguments: rest } }] },
-          ...(n === undefined ? {} : { ext: { slot: { n } } }),
-        }),
-      };
-      keepPieces(key, lane);
-    }
-    const argumentsText = call!.function.arguments;
-    const shown = argumentsText === undefined ? undefined : lane.filter.push(argumentsText);
-    const closes = chunk.ext?.slot?.close !== undefined;
-    let rest = '';
-    if (closes) {
-      forgetPieces(key, lane.n);
-      rest = lane.filter.end();
-    }
-    const text = shown === undefined && rest === '' ? undefined : (shown ?? '') + rest;
-    const hasNews = call!.id !== undefined || call!.function.name !== undefined || text !== '';
-    const made = beside(chunk, text !== argumentsText);
-    const filteredFunction = { ...call!.function, ...(text === undefined ? {} : { arguments: text }) };
-    const delta: Delta = { ...made.delta, tool_calls: [{ ...call!, function: filteredFunction }] };
-    if (!hasNews) delete delta.tool_calls;
-    const isShown = hasNews || chunk.finish_reason != null || chunk.ext?.slot?.open !== undefined || closes;
-    if (isShown) out.push({ ...made, delta });
-  }
-
-  /** A delta of a native block. Its text continues the text of the deltas before. */
-  function takeRaw(chunk: ChatChunk, slot: SlotEvent & { raw: JsonObject }, out: ChatChunk[]): void {
-    const { raw, n } = slot;
-    const type = String(raw['type'] ?? '');
-    const field = type.endsWith('delta') ? PIECES.find((name) => typeof raw[name] === 'string') : undefined;
-    if (field === undefined) {
-      out.push(beside(chunk, false));
-      return;
-    }
-    const key = `raw ${n} ${type}`;
-    let lane = pieces.get(key);
-    if (lane === undefined) {
-      const isJson = field === 'partial_json' || type.includes('arguments');
-      lane = {
-        n,
-        filter: isJson ? createJsonFilter(finder) : createStreamFilter(finder),
-        renderRest: (rest) => ({ delta: {}, ext: { slot: { n, raw: { ...raw, [field]: rest } } } }),
-      };
-      keepPieces(key, lane);
-    }
-    const shown = lane.filter.push(String(raw[field]));
-    const { [field]: _, ...others } = raw;
-    const made = beside({ ...chunk, ext: { ...chunk.ext, slot: { ...slot, raw: others } } }, false);
-    const { slot: madeSlot } = made.ext!;
-    if (shown !== '' || slot.open !== undefined || slot.close !== undefined) {
-      out.push({ ...made, ext: { ...made.ext, slot: { ...madeSlot!, raw: { ...madeSlot!.raw, [field]: shown } } } });
-    }
-  }
-
   function kindOf({ content, refusal, reasoning, reasoning_details, audio }: Delta): TextKind | undefined {
     if (content) return 'content';
     if (refusal) return 'refusal';
@@ -491,14 +392,14 @@ function createOneFilter(
     if (isEnded) return;
     const kind = textKind ?? (slotKind === 'pieces' || slotKind === 'other' ? undefined : slotKind) ?? cites(chunk);
     if (slot?.close !== undefined && slotKind === 'pieces' && delta.tool_calls === undefined) {
-      for (const key of [...(pieceKeysOf.get(slot.n) ?? [])]) endPieces(key, out);
+      calls.endBlock(slot.n, out);
     }
     if (slot !== undefined) closeBlock(slot);
-    if (delta.tool_calls?.length) takeCall(chunk, out);
+    if (delta.tool_calls?.length) calls.takeCall(chunk, out);
     else if (kind === 'content' || kind === 'refusal') pushText(kind, heldText(chunk, kind, delta[kind] ?? ''), out);
     else if (kind === 'reasoning') pushText(kind, heldReasoning(chunk), out);
     else if (kind === 'transcript') pushText(kind, heldTranscript(chunk, delta.audio?.transcript ?? ''), out);
-    else if (slot?.raw !== undefined) takeRaw(chunk, { ...slot, raw: slot.raw }, out);
+    else if (slot?.raw !== undefined) calls.takeRaw(chunk, { ...slot, raw: slot.raw }, out);
     else out.push(beside(chunk, false));
     if (isAboutTurn || chunk.finish_reason != null) endAll(out);
   }
@@ -521,15 +422,13 @@ function createOneFilter(
     reopen() {
       const out: ChatChunk[] = [];
       for (const kind of texts.keys()) if (kind !== 'content') endText(kind, out);
-      for (const key of [...pieces.keys()]) endPieces(key, out);
+      calls.endAll(out);
       const lane = texts.get('content');
       const text = lane?.takeText() ?? '';
       if (lane !== undefined && text !== '') lane.wait(heldText({ delta: { content: text } }, 'content', text));
       kinds = new Map();
       openTexts = new Map();
       starts = new Map();
-      pieces = new Map();
-      pieceKeysOf = new Map();
       return out;
     },
     end() {
