@@ -196,7 +196,14 @@ export const FAULTS: Fault[] = [
   {
     name: 'attempt not durable before the send',
     paper: '97 %',
-    edits: [{ file: NODE, text: '      await durable;', replacement: '      void durable.catch(() => {});' }],
+    edits: [
+      {
+        file: NODE,
+        text: '    return this.#journal.attempt(this.#entryOf(hold, hold.attempt)).then(',
+        replacement: `    void this.#journal.attempt(this.#entryOf(hold, hold.attempt)).catch(() => {});
+    return Promise.resolve().then(`,
+      },
+    ],
   },
   {
     name: 'less instead of less or equal in the grant',
