@@ -145,7 +145,7 @@ describe.each(clientWires('openai'))('over %s', (wire) => {
     else expect(await answer).toBe('[1 file] What is this?');
   });
 
-  // The sandbox's own Responses wire calls only functions; test/sdks/sdk-openai-recorded.test.ts has a recorded call
+  // The sandbox's own Responses wire calls only functions; test/sdks/sdk-openai-recorded.long.test.ts has a recorded call
   // with free text.
   test.skipIf(wire === 'openai-responses')(
     'a custom tool with free text is called, and its result answered',
