@@ -116,8 +116,12 @@ function keepCompiled() {
   require('module').enableCompileCache(process.env.NODE_COMPILE_CACHE);
 }
 
-/** Sets the flags of the heap in this process, and in the worker processes that it starts. */
+/**
+ * Sets the flags of the heap in this process, and in the worker processes that it starts. Only in the version of Node that they were
+ * measured with: another one may not know them, and a worker would not start.
+ */
 function setHeapFlags() {
+  if (parseInt(process.versions.node, 10) !== MAJOR) return;
   HEAP_FLAGS.forEach(require('v8').setFlagsFromString);
   process.execArgv = process.execArgv.concat(HEAP_FLAGS);
 }

@@ -5,7 +5,6 @@
  */
 
 import { GatewayError, internalError, shuttingDown } from '../errors.ts';
-import type { GenerationRecord } from '../ledger/records.ts';
 import { limits } from '../limits.ts';
 import { nextTurn } from '../next-turn.ts';
 import { UpstreamError } from '../providers/dialect.ts';
@@ -14,20 +13,17 @@ import { cachesCheaply } from '../routing/stickiness.ts';
 import { withOne } from '../schemas/append.ts';
 import { choicesOf } from '../schemas/by-choice.ts';
 import { chunksOf } from '../schemas/chunks.ts';
-import type { ChatCompletion, FinishReason } from '../schemas/inner.ts';
+import type { FinishReason } from '../schemas/inner.ts';
 import type { Metrics } from '../telemetry/metrics.ts';
 import { type Attempts, mayGoOn } from './attempt/attempts.ts';
 import { type ChatAttempt, ChatAttempts, type ChatAttemptsParts } from './attempt/chat-attempts.ts';
 import { ContinuedView, continuationOf, fitContinued, isContinuable, ShownText } from './attempt/continuation.ts';
 import type { OpenAnswer } from './attempt/open-answer.ts';
-import type { PreparedAttempt } from './attempt/prepare-attempt.ts';
 import { abortStopsBilling, CallCancelled, cancellationFailure, outcomeOf } from './attempt/upstream-call.ts';
-import type { Ended, Reached } from './attempt/work.ts';
+import type { Ended } from './attempt/work.ts';
 import { type BodyParts, LaterChunks, PlainView, type View } from './body.ts';
 import type { Call } from './call.ts';
 import type { StreamEnd, StreamPart, WholeAnswer } from './events.ts';
-import type { AnswerUsage } from './money/answer-usage.ts';
-import type { Meter } from './money/meter.ts';
 import type { Settlement } from './money/settlement.ts';
 import type { RoutingRules } from './plan/caller-defaults.ts';
 import type { Planner } from './plan/planner.ts';
@@ -49,8 +45,6 @@ export interface EngineParts extends BodyParts {
   loop: ToolLoop;
 }
 
-type Outcome = GenerationRecord['outcome'];
-
 /** Why a body ended early. */
 type Failure = UpstreamError | CallCancelled;
 
@@ -71,9 +65,6 @@ interface Answer {
   finishReason: FinishReason | undefined;
 }
 
-/** An endpoint that answered a chat call. */
-type ChatReached = Reached<PreparedAttempt, OpenAnswer, Meter>;
-
 /** Answers chat calls. */
 export interface ChatEngine {
   complete(call: Call, watch?: AnswerWatch): Promise<WholeAnswer>;
@@ -89,50 +80,42 @@ export function createEngine(parts: EngineParts): ChatEngine {
     const planning = planner.open(received);
     const state = planning instanceof Promise ? await planning : planning;
     state.watch = watch;
-    const requests = requestsOf(state);
-    const reached = await tryEach(state, state.plan.attempts, requests);
-    if ('ended' in reached) throw await planner.giveUp(state, reached);
+    const { call, plan, sources } = state;
+    let requests: ChatAttempts;
     try {
-      return answerOf(state, requests, reached);
+      requests = new ChatAttempts(state, chat);
     } catch (error) {
-      const { attempt, value: body } = reached;
+      state.reservation?.release();
+      throw error;
+    }
+    const { tools: declared } = requests;
+    const reached = await tryEach(state, plan.attempts, requests);
+    if ('ended' in reached) throw await planner.giveUp(state, reached);
+    const { attempt, value: body } = reached;
+    try {
+      const tools = declared === undefined || declared.byName.size === 0 ? undefined : loop.begin(state, declared);
+      const { request } = call;
+      const continues =
+        request.stream === true && tools === undefined && (request.provider?.continuation ?? routing().continuation);
+      const text = continues && isContinuable(request) ? new ShownText() : undefined;
+      let view: View | undefined = tools?.view;
+      if (tools === undefined) {
+        const { dialect } = attempt.prepared;
+        const carriesState = dialect.facts.carriesState(attempt.candidate.endpoint.quirks);
+        const reasoning = carriesState ? states.recorder(attempt.call, attempt.candidate, dialect.wire) : undefined;
+        if (text !== undefined || reasoning !== undefined || sources.length > 0) {
+          const citations = sources.length === 0 ? undefined : createCitationExtractor(sources, choicesOf(request));
+          view = new PlainView(text, reasoning, citations);
+        }
+      }
+      return { state, requests, attempt, body, view, tools, text, finishReason: undefined };
+    } catch (error) {
       attempt.mayGoOn = !abortStopsBilling(attempt.candidate, attempt.call);
       attempt.record!.failure = 'internal';
       body.close();
       await settlement.settle(state, 'failed', attempt, undefined);
       throw error;
     }
-  }
-
-  function requestsOf(state: CallState): ChatAttempts {
-    try {
-      return new ChatAttempts(state, chat);
-    } catch (error) {
-      state.reservation?.release();
-      throw error;
-    }
-  }
-
-  /** The answer that an endpoint has begun. */
-  function answerOf(state: CallState, requests: ChatAttempts, { attempt, value: body }: ChatReached): Answer {
-    const { call, sources } = state;
-    const { tools: declared } = requests;
-    const tools = declared === undefined || declared.byName.size === 0 ? undefined : loop.begin(state, declared);
-    const { request } = call;
-    const continues =
-      request.stream === true && tools === undefined && (request.provider?.continuation ?? routing().continuation);
-    const text = continues && isContinuable(request) ? new ShownText() : undefined;
-    let view: View | undefined = tools?.view;
-    if (tools === undefined) {
-      const { dialect } = attempt.prepared;
-      const carriesState = dialect.facts.carriesState(attempt.candidate.endpoint.quirks);
-      const reasoning = carriesState ? states.recorder(attempt.call, attempt.candidate, dialect.wire) : undefined;
-      if (text !== undefined || reasoning !== undefined || sources.length > 0) {
-        const citations = sources.length === 0 ? undefined : createCitationExtractor(sources, choicesOf(request));
-        view = new PlainView(text, reasoning, citations);
-      }
-    }
-    return { state, requests, attempt, body, view, tools, text, finishReason: undefined };
   }
 
   /** All parts of an answer, from attempt to attempt. Returns the failure that ended it, if one did. */
@@ -250,16 +233,7 @@ export function createEngine(parts: EngineParts): ChatEngine {
   }
 
   /** Notes the end of the last attempt and settles the answer. Throws `CallCancelled` if the client has left. */
-  function finish(answer: Answer, failure: Failure | undefined): Promise<StreamEnd> {
-    const outcome = noteEnd(answer, failure);
-    return settlement.settle(answer.state, outcome, answer.attempt, answer.finishReason).then((usage) => {
-      if (failure instanceof CallCancelled && outcome === 'cancelled') throw failure;
-      return endOf(answer, failure, outcome, usage);
-    });
-  }
-
-  /** Notes the end of the last attempt. Returns the outcome of the call. */
-  function noteEnd(answer: Answer, failure: Failure | undefined): Outcome {
+  async function finish(answer: Answer, failure: Failure | undefined): Promise<StreamEnd> {
     const { state, attempt, tools } = answer;
     const { call } = state;
     const { cancelled, stopped } = call.cancellation;
@@ -273,18 +247,10 @@ export function createEngine(parts: EngineParts): ChatEngine {
       // The success of an endpoint with a whole answer was reported when it answered.
       if (call.request.stream === true) reportSuccess(attempt);
     }
-    if (cancelled && !stopped) return 'cancelled';
-    return failure === undefined ? 'completed' : outcomeOf(failure, call);
-  }
-
-  /** The end of a settled answer as its client sees it. */
-  function endOf(
-    { state, attempt }: Answer,
-    failure: Failure | undefined,
-    outcome: Outcome,
-    usage: AnswerUsage,
-  ): StreamEnd {
-    const { call } = state;
+    const isLeft = cancelled && !stopped;
+    const outcome = isLeft ? 'cancelled' : failure === undefined ? 'completed' : outcomeOf(failure, call);
+    const usage = await settlement.settle(state, outcome, attempt, answer.finishReason);
+    if (failure instanceof CallCancelled && outcome === 'cancelled') throw failure;
     const { candidate } = attempt;
     if (outcome === 'completed' && cachesCheaply(candidate)) {
       state.home?.().keep(candidate, usage.prompt_tokens_details.cached_tokens);
@@ -319,15 +285,6 @@ export function createEngine(parts: EngineParts): ChatEngine {
     let step = await steps.next();
     while (step.done !== true) step = await steps.next();
     return step.value;
-  }
-
-  /** A whole answer as the client gets it. Throws the error that ended it, if one did. */
-  function wholeOf({ view, attempt }: Answer, completion: ChatCompletion, end: StreamEnd): WholeAnswer {
-    const { usage, classes, metadata, error } = end;
-    if (error !== undefined) throw error;
-    const { model, provider } = attempt.candidate;
-    const served = { model: model.id, provider: provider.name };
-    return { completion: view?.whole(completion) ?? completion, served, usage, classes, metadata };
   }
 
   async function* events(call: Call, watch?: AnswerWatch): AsyncGenerator<StreamPart, void, undefined> {
@@ -371,7 +328,12 @@ export function createEngine(parts: EngineParts): ChatEngine {
         await fail(answer, error);
         throw error;
       }
-      return wholeOf(answer, completion, await finish(answer, failure));
+      const { usage, classes, metadata, error } = await finish(answer, failure);
+      if (error !== undefined) throw error;
+      const shown = answer.view === undefined ? completion : answer.view.whole(completion);
+      const { model, provider } = answer.attempt.candidate;
+      const served = { model: model.id, provider: provider.name };
+      return { completion: shown, served, usage, classes, metadata };
     },
   };
 }

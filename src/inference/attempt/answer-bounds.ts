@@ -1,4 +1,5 @@
 import { limits } from '../../limits.ts';
+import { nextTurn } from '../../next-turn.ts';
 import { UpstreamError } from '../../providers/dialect.ts';
 import type { ChatChunk, Delta } from '../../schemas/inner.ts';
 import type { JsonObject, JsonValue } from '../../schemas/json.ts';
@@ -238,4 +239,35 @@ export class AnswerTail {
     clearTimeout(timer);
     this.#waitedMs = isLate ? limits.upstream_tail_ms_max : this.#waitedMs + performance.now() - begunMs;
   }
+}
+
+/** Tokens whose probabilities are counted before other requests are served. */
+const COUNTED_TOKENS = 1_000;
+
+function hasManyTokens({ logprobs }: ChatChunk): boolean {
+  return logprobs !== undefined && tokensOf(logprobs).length > COUNTED_TOKENS;
+}
+
+/** The failure of an answer with too many parts; undefined for any other. A promise if it has the probabilities of many tokens. */
+export function breachOf(chunks: readonly ChatChunk[]): UpstreamError | undefined | Promise<UpstreamError | undefined> {
+  const bounds = new AnswerBounds();
+  if (!chunks.some(hasManyTokens)) {
+    bounds.add(chunks);
+    return bounds.failure;
+  }
+  const long = chunks.filter(hasManyTokens);
+  bounds.add(chunks.map((chunk) => (long.includes(chunk) ? { delta: chunk.delta } : chunk)));
+  return breachOfTokens(bounds, long);
+}
+
+async function breachOfTokens(bounds: AnswerBounds, chunks: readonly ChatChunk[]): Promise<UpstreamError | undefined> {
+  for (const { logprobs } of chunks) {
+    const tokens = tokensOf(logprobs);
+    for (let at = 0; at < tokens.length && bounds.failure === undefined; at += COUNTED_TOKENS) {
+      await nextTurn();
+      bounds.add([{ delta: {}, logprobs: { content: tokens.slice(at, at + COUNTED_TOKENS) } }]);
+    }
+  }
+  await nextTurn();
+  return bounds.failure;
 }

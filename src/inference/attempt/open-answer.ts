@@ -13,9 +13,9 @@ import { answerLevels, type StructureBounds } from '../../schemas/json-structure
 import type { Call } from '../call.ts';
 import { isMeaningful, type Meter } from '../money/meter.ts';
 import type { Attempt } from '../state.ts';
-import { AnswerBounds, asUpstreamFailure, cutParts, readable } from './answer-bounds.ts';
+import { asUpstreamFailure, breachOf, cutParts, readable } from './answer-bounds.ts';
 import { type AnswerChunks, AnswerReader } from './answer-reader.ts';
-import { dividedChunks, sliceEnd, tokensOf } from './chunk-slices.ts';
+import { dividedChunks, sliceEnd } from './chunk-slices.ts';
 import type { PreparedAttempt } from './prepare-attempt.ts';
 import { ANSWER_BOUNDS, type AttemptContext, readJson, refuse, UpstreamCall } from './upstream-call.ts';
 
@@ -284,37 +284,6 @@ const SHORT_ANSWER_BYTES = 16 * 1024;
 
 function isShort({ headers }: UpstreamResponse): boolean {
   return Number(headers['content-length']) < SHORT_ANSWER_BYTES;
-}
-
-/** Tokens whose probabilities are counted before other requests are served. */
-const COUNTED_TOKENS = 1_000;
-
-function hasManyTokens({ logprobs }: ChatChunk): boolean {
-  return logprobs !== undefined && tokensOf(logprobs).length > COUNTED_TOKENS;
-}
-
-/** The failure of an answer with too many parts; undefined for any other. A promise if it has the probabilities of many tokens. */
-function breachOf(chunks: readonly ChatChunk[]): UpstreamError | undefined | Promise<UpstreamError | undefined> {
-  const bounds = new AnswerBounds();
-  if (!chunks.some(hasManyTokens)) {
-    bounds.add(chunks);
-    return bounds.failure;
-  }
-  const long = chunks.filter(hasManyTokens);
-  bounds.add(chunks.map((chunk) => (long.includes(chunk) ? { delta: chunk.delta } : chunk)));
-  return breachOfTokens(bounds, long);
-}
-
-async function breachOfTokens(bounds: AnswerBounds, chunks: readonly ChatChunk[]): Promise<UpstreamError | undefined> {
-  for (const { logprobs } of chunks) {
-    const tokens = tokensOf(logprobs);
-    for (let at = 0; at < tokens.length && bounds.failure === undefined; at += COUNTED_TOKENS) {
-      await nextTurn();
-      bounds.add([{ delta: {}, logprobs: { content: tokens.slice(at, at + COUNTED_TOKENS) } }]);
-    }
-  }
-  await nextTurn();
-  return bounds.failure;
 }
 
 /** Counts chunks: at once, or in several turns of the event loop if they are more than fit one. */

@@ -22,7 +22,7 @@ const HOLD_SLICE_TOKENS_MIN = 32;
 const OVERRUN_TOKENS_MAX = 256;
 const OVERRUN_FACTOR_MAX = 2;
 
-/** The tokens and the factor by which an answer may exceed its bound, by the gateway's estimate, before it is cut. */
+/** The operator’s rules for calls with limits (`ledger` in gateway.yaml). */
 export interface SpendingRules {
   budgets: BudgetMode;
   hold: 'full' | 'sliced';
@@ -146,12 +146,9 @@ export function createAdmission({
   rules: SpendingRules;
 }): Admission {
   /** The request to the ledger. */
-  function askOf<P extends Prepared>(
-    { call, is_byok }: PendingAttempt<P>,
-    terms: Terms,
-    exposure: WorstCaseCost,
-  ): HoldRequest {
-    const { generation_id: id, accepted_ms: at, store_wait, principal } = call;
+  function askOf<P extends Prepared>(pending: PendingAttempt<P>, terms: Terms, exposure: WorstCaseCost): HoldRequest {
+    const { generation_id: id, accepted_ms: at, store_wait, principal } = pending.call;
+    const { is_byok } = pending;
     const { mode, share } = terms;
     const fullNano = costOf(exposure, terms.full_tokens);
     const leastNano = costOf(exposure, terms.least_tokens);

@@ -324,8 +324,7 @@ export function generationSpans(ended: EndedCall, { content }: { content: boolea
       end_ms: endMs,
       attributes: {
         ...callAttributes(ended),
-        ...(logged === undefined ? {} : contentAttributes(logged)),
-        ...(logged === undefined ? {} : fieldsOf('gateway.metadata', call.request.metadata ?? {})),
+        ...(logged && { ...contentAttributes(logged), ...fieldsOf('gateway.metadata', call.request.metadata ?? {}) }),
       },
       failure: record.outcome === 'failed' ? errorType(record) : undefined,
     },

@@ -1,9 +1,7 @@
-import type { Model } from '../../catalog/model.ts';
 import { GatewayError } from '../../errors.ts';
-import { type RestrictedEndpoint, restricted, restrictionStages } from '../../guardrails/policy/restrictions.ts';
+import { restrictionStages } from '../../guardrails/policy/restrictions.ts';
 import type { Recorder } from '../../ledger/recorder.ts';
 import type { Report, UpstreamError } from '../../providers/dialect.ts';
-import { keepsNothing } from '../../routing/candidate.ts';
 import type { Health } from '../../routing/health.ts';
 import type { OwnCredential } from '../../routing/own-credential.ts';
 import { type Candidate, NoEndpoint, type Plan, plan } from '../../routing/plan.ts';
@@ -25,6 +23,7 @@ import { inClientsWords } from '../prepare/client-fields.ts';
 import type { PrepareCall, PreparedCall } from '../prepare/prepare-call.ts';
 import { type Attempt, CallState } from '../state.ts';
 import { defaultModel, defaultSort, type RoutingRules } from './caller-defaults.ts';
+import { allowedBy, restrictedFacts, restrictionOf } from './guardrail-restrictions.ts';
 import type { RateLimits } from './rate-limits.ts';
 import { type ModelSource, onlyModel, type Requested, requestedModels } from './requested-models.ts';
 import { ConversationAffinity, type SessionAffinity } from './session-affinity.ts';
@@ -115,38 +114,6 @@ interface Basis {
   rules: RoutingRules;
   named: Requested;
   home: () => SessionAffinity;
-}
-
-type EndpointFacts = Pick<Candidate, 'model' | 'provider' | 'endpoint' | 'own'>;
-
-/** Returns the reason why the guardrails of a caller exclude an endpoint. Undefined if they exclude none. */
-function restrictionOf({
-  guardrails,
-}: Call['principal']): ((candidate: EndpointFacts) => string | undefined) | undefined {
-  if (guardrails.length === 0) return undefined;
-  return (candidate) => {
-    const restriction = restricted(guardrails, restrictedFacts(candidate));
-    return restriction && `a guardrail excludes it (${restriction.reason})`;
-  };
-}
-
-/** Whether the caller's guardrails allow an endpoint of the model; undefined if they exclude none. */
-function allowedBy(call: Call, catalog: ModelSource): ((model: Model) => boolean) | undefined {
-  const restricts = restrictionOf(call.principal);
-  if (restricts === undefined) return undefined;
-  return (model) =>
-    model.endpoints.some((endpoint) => {
-      const provider = catalog.provider(endpoint.provider);
-      return provider !== undefined && restricts({ model, provider, endpoint }) === undefined;
-    });
-}
-
-function restrictedFacts(candidate: EndpointFacts): RestrictedEndpoint {
-  return {
-    canonical_slug: candidate.model.canonical_slug,
-    provider_slug: candidate.provider.slug,
-    keeps_nothing: keepsNothing(candidate),
-  };
 }
 
 /** An attempt as routing metadata shows it. */
