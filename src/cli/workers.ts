@@ -72,17 +72,7 @@ export async function serveWorkers(options: {
   const { loaded_at } = config;
   const family = createFamily({ log, settings: { port, sandbox_url: sandbox?.url, configFile, loaded_at } });
   try {
-    const started = await family.first();
-    onceSignalled(async (signal) => {
-      log.info({ signal }, 'draining');
-      const { shutdown_grace_ms, shutdown_ms_max } = config.timeouts;
-      await family.stop(
-        shutdown_grace_ms + shutdown_ms_max + limits.flush_stop_ms_max + 2 * limits.shutdown_settle_ms_max,
-      );
-      await sandbox?.stop();
-      log.info('stopped');
-    });
-    announce(config, started, log);
+    announce(config, await family.first(), log);
   } catch (error) {
     await sandbox?.stop();
     throw error;
@@ -104,6 +94,16 @@ export async function serveWorkers(options: {
   });
   followConfig(file, reload);
   if (options.hasReloadSignal()) void reload('signal');
+
+  onceSignalled(async (signal) => {
+    log.info({ signal }, 'draining');
+    const { shutdown_grace_ms, shutdown_ms_max } = config.timeouts;
+    await family.stop(
+      shutdown_grace_ms + shutdown_ms_max + limits.flush_stop_ms_max + 2 * limits.shutdown_settle_ms_max,
+    );
+    await sandbox?.stop();
+    log.info('stopped');
+  });
 }
 
 /** The workers of this process. Each has a slot, which is filled again when its worker dies. */
