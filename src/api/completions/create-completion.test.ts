@@ -50,7 +50,7 @@ beforeAll(async () => {
       return [responseHead(200, 'text/event-stream'), `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`, 'END'];
     }
     const shownLogprobs = body['logprobs'] === true ? logprobs : null;
-    const message = { role: 'assistant', content: `answer to ${prompt}`, reasoning_content: 'hm' };
+    const message = { role: 'assistant', content: `answer to ${prompt}`, reasoning_content: 'a hidden thought' };
     if (body['stream'] !== true) {
       const choice = { index: 0, message, finish_reason: 'stop', logprobs: shownLogprobs };
       const whole = { id: 'x', object: 'chat.completion', created: 1, model: 'm', choices: [choice], usage };
@@ -61,7 +61,7 @@ beforeAll(async () => {
     const piece = (delta: object, more: object = {}) => event([{ index: 0, delta, finish_reason: null, ...more }]);
     return [
       responseHead(200, 'text/event-stream'),
-      piece({ role: 'assistant', reasoning_content: 'hm' }),
+      piece({ role: 'assistant', reasoning_content: 'a hidden thought' }),
       piece({ content: 'answer ' }, { logprobs: shownLogprobs }),
       ...(prompt.startsWith('endless') ? [{ wait: 5_000 }] : [{ wait: 100 }]),
       piece({ content: `to ${prompt}` }, { logprobs: shownLogprobs }),
@@ -118,7 +118,7 @@ describe('one prompt', () => {
         {
           index: 0,
           text: 'answer to Hello',
-          reasoning: 'hm',
+          reasoning: 'a hidden thought',
           logprobs: null,
           finish_reason: 'stop',
           native_finish_reason: 'stop',
@@ -135,7 +135,7 @@ describe('one prompt', () => {
     const { chunks, texts, last } = await stream({ prompt: 'Hello' });
     expect(texts).toEqual(['answer to Hello']);
     expect(last).toMatchObject({ choices: [], usage: { total_tokens: 7, cost: COST } });
-    expect(array(chunks[0]?.['choices'])[0]).toMatchObject({ text: '', reasoning: 'hm' });
+    expect(array(chunks[0]?.['choices'])[0]).toMatchObject({ text: '', reasoning: 'a hidden thought' });
   });
 
   test.each(['/completions', '/chat/completions'])(
@@ -163,8 +163,8 @@ describe('one prompt', () => {
 
   test('reasoning is omitted if it is excluded', async () => {
     const hidden = { prompt: 'Hello', reasoning: { exclude: true } };
-    expect(JSON.stringify((await complete(hidden)).answer)).not.toContain('hm');
-    expect(JSON.stringify((await stream(hidden)).chunks)).not.toContain('hm');
+    expect(JSON.stringify((await complete(hidden)).answer)).not.toContain('a hidden thought');
+    expect(JSON.stringify((await stream(hidden)).chunks)).not.toContain('a hidden thought');
   });
 
   test('log probabilities are arrays, with offsets in characters that continue through a stream', async () => {
