@@ -128,7 +128,7 @@ describe.skipIf(old === undefined || process.platform !== 'linux')('under an old
     const gateways = pids.filter((pid) => readFileSync(`/proc/${pid}/cmdline`, 'utf8').includes('model-gateway.cjs\0'));
     expect(gateways).toHaveLength(1);
     expect(readFileSync(`/proc/${gateways[0]}/cmdline`, 'utf8')).toContain(
-      '\0--no-memory-reducer\0--use-largepages=silent\0--max-semi-space-size=16\0',
+      '\0--no-memory-reducer\0--use-largepages=silent\0--max-semi-space-size=32\0',
     );
     expect(readFileSync(`/proc/${gateways[0]}/status`, 'utf8')).toMatch(/^PPid:/m);
     ran.child.kill('SIGTERM');
@@ -137,15 +137,16 @@ describe.skipIf(old === undefined || process.platform !== 'linux')('under an old
   });
 });
 
-test.skipIf(process.platform !== 'linux')('worker processes get the flags of the heap', async () => {
+test.skipIf(process.platform !== 'linux')('worker processes get the flags of the heap and the variable of the C library', async () => {
   const gateway = await serve({ args: ['--workers', '2'] });
   await until('two workers serve', async () => (await metric(gateway, 'gateway_processes')) === 2);
   const workers = childrenOf(gateway.child.pid ?? 0);
   expect(workers).toHaveLength(2);
   for (const pid of workers) {
     expect(readFileSync(`/proc/${pid}/cmdline`, 'utf8')).toContain(
-      '\0--no-allocation-site-pretenuring\0--heap-growing-percent=100\0',
+      '\0--no-allocation-site-pretenuring\0--heap-growing-percent=50\0',
     );
+    expect(readFileSync(`/proc/${pid}/environ`, 'utf8').split('\0')).toContain('MALLOC_ARENA_MAX=1');
   }
   expect(await stop(gateway)).toBe(0);
 });
