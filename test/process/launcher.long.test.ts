@@ -137,7 +137,7 @@ describe.skipIf(old === undefined || process.platform !== 'linux')('under an old
   });
 });
 
-test.skipIf(process.platform !== 'linux')('worker processes get the flags of the heap and the variable of the C library', async () => {
+test.skipIf(process.platform !== 'linux')('worker processes get flags and variables of memory', async () => {
   const gateway = await serve({ args: ['--workers', '2'] });
   await until('two workers serve', async () => (await metric(gateway, 'gateway_processes')) === 2);
   const workers = childrenOf(gateway.child.pid ?? 0);

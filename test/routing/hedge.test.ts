@@ -372,11 +372,12 @@ test('of many late calls only a share is hedged', async () => {
   const sent = thrifty.sent('a').length;
   const answered = Promise.all(Array.from({ length: 20 }, () => thrifty.stream({})));
   await hasRequests(thrifty, 'a', sent + 20);
+  // On a busy machine the first hedge takes longer than the delay at which calls are late.
+  await hasRequests(thrifty, 'b', before + 1);
   await haveBeenLate(thrifty, 'a');
   const hedged = thrifty.sent('b').length - before;
   failing.resolve();
   expect((await answered).every(({ text }) => text === 'From b')).toBe(true);
-  expect(hedged).toBeGreaterThanOrEqual(1);
   expect(hedged).toBeLessThanOrEqual(3);
   await thrifty.expectSound();
 });
