@@ -121,7 +121,10 @@ function gatewayRecipe(site: Site, port: number, options: StartOptions): Recipe 
   const config = join(data, 'bench.yaml');
   writeFileSync(config, gatewayConfig(site));
   const tree = options.tree ?? ROOT;
+  // npm puts this folder before the others of PATH, so that `npm start` runs the version of Node that the commit installs.
+  const installedNode = join(tree, 'node_modules/.bin/node');
   return {
+    program: existsSync(installedNode) ? installedNode : process.execPath,
     args: [...startArguments(tree, options.node_flags ?? []), ...(options.options ?? [])],
     cwd: tree,
     env: {

@@ -6,7 +6,10 @@ var fs = require('fs');
 var path = require('path');
 
 var root = path.join(__dirname, '..');
+/** The oldest version of Node that runs the gateway. npm installs a newer one (`optionalDependencies`). */
 var MAJOR = 24;
+/** The versions of Node with which the flags of the heap were measured. */
+var MEASURED = [24, 26];
 /** A package contains compiled files (`deploy/build-package.ts`), a clone the sources. */
 var is_package = fs.existsSync(path.join(root, 'dist')) && !fs.existsSync(path.join(root, 'src'));
 var SERVICE = is_package ? 'dist/main.js' : 'src/main.ts';
@@ -122,12 +125,12 @@ function keepCompiled() {
 }
 
 /**
- * Sets the flags of the heap in this process, and in the worker processes that it starts. Only in the version of Node that they were
+ * Sets the flags of the heap in this process, and in the worker processes that it starts. Only in the versions of Node that they were
  * measured with: another one may not know them, and a worker would not start. Workers also start with the variable of the C library.
  */
 function setHeapFlags() {
   if (!process.env.MALLOC_ARENA_MAX) process.env.MALLOC_ARENA_MAX = MALLOC_ARENA_MAX;
-  if (parseInt(process.versions.node, 10) !== MAJOR) return;
+  if (MEASURED.indexOf(parseInt(process.versions.node, 10)) === -1) return;
   HEAP_FLAGS.forEach(require('v8').setFlagsFromString);
   process.execArgv = process.execArgv.concat(HEAP_FLAGS);
 }

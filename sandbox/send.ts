@@ -33,7 +33,9 @@ export interface Course {
   binary_type?: string | undefined;
 }
 
-function breakOff(response: ServerResponse, course: Course): void {
+/** Breaks the connection after what was written. Node passes a written chunk to the socket in the next turn. */
+async function breakOff(response: ServerResponse, course: Course): Promise<void> {
+  await nextTurn(undefined, { signal: course.signal });
   course.onBreak();
   response.socket?.destroySoon();
 }
@@ -51,7 +53,7 @@ export async function sendBody(response: ServerResponse, text: string, course: C
   response.writeHead(200, { ...json, 'content-length': bytes.length });
   if (faults.die_after_chunks > 0 || faults.stall_after > 0) {
     response.write(half);
-    if (faults.die_after_chunks > 0) breakOff(response, course);
+    if (faults.die_after_chunks > 0) await breakOff(response, course);
     return;
   }
   await write(response, text, { ...course, binary_type: undefined });
