@@ -1,5 +1,7 @@
 import Type from 'typebox';
 import { GatewayError } from '../../errors.ts';
+import { errorBody } from '../../http/error-envelope.ts';
+import type { HttpReply } from '../../http/request.ts';
 import type { Server } from '../../http/server.ts';
 import { errors } from '../../schemas/error.ts';
 
@@ -40,10 +42,13 @@ export function health(server: Server, { unready }: HealthOptions): void {
       response: { 200: Health, ...errors(503) },
     },
     serializerCompiler: asItIs,
-    handler: async () => {
+    handler: async (_request, reply: HttpReply) => {
       const reason = await unready();
-      if (reason !== undefined) throw new GatewayError(503, `Not ready: ${reason}`);
-      return { status: 'ok' as const };
+      if (reason === undefined) return { status: 'ok' as const };
+      // Sent and not thrown, because a thrown one is logged as the error of a request, for each probe during a start.
+      const body = errorBody(new GatewayError(503, `Not ready: ${reason}`), null);
+      void reply.code(503).header('content-type', 'application/json; charset=utf-8').send(JSON.stringify(body));
+      return undefined;
     },
   });
 }
