@@ -14,7 +14,7 @@ import { storable } from './storable-settle.ts';
 /** The time between two batches for the store. */
 const FLUSH_INTERVAL_MS = 250;
 /** Outcomes that are flushed without waiting for `FLUSH_INTERVAL_MS`. */
-const FLUSH_EAGER_RECORDS = 500;
+const FLUSH_EAGER_RECORDS = 125;
 /** The wait after a failed flush: doubled from the first value to the last. */
 const FLUSH_RETRY_MS = 100;
 export const FLUSH_RETRY_MS_MAX = 5_000;

@@ -24,9 +24,12 @@ import type { Account, Attempt, CallState } from '../state.ts';
 import { type AnswerUsage, NO_USAGE } from './answer-usage.ts';
 import { estimatePrompt } from './meter.ts';
 
-/** The last second of a record, and its ISO form up to the fraction: formatting a date costs more than the rest of a record. */
-let lastSecond = Number.NaN;
-let lastPrefix = '';
+/**
+ * The last millisecond of a record, and its ISO form, which requests of one millisecond share. It is not joined from parts: V8 encodes a
+ * record with a joined text in its slow way, which takes twice as long.
+ */
+let lastMs = Number.NaN;
+let lastTime = '';
 
 /** The record of a call whose outcome is not known yet, as the journal keeps it for an attempt. */
 export function openRecord(
@@ -36,17 +39,16 @@ export function openRecord(
 ): OpenRecord {
   const { request, principal, attribution } = call;
   const { media, sounds } = contentsOf(request);
-  const second = Math.floor(call.accepted_ms / 1000);
-  if (second !== lastSecond) {
-    lastPrefix = new Date(second * 1000).toISOString().slice(0, -'000Z'.length);
-    lastSecond = second;
+  const ms = Math.floor(call.accepted_ms);
+  if (ms !== lastMs) {
+    lastTime = new Date(ms).toISOString();
+    lastMs = ms;
   }
-  const ms = Math.floor(call.accepted_ms) - second * 1000;
   const record: OpenRecord = {
     id: call.generation_id,
     request_id: call.request_id,
     api_type: call.api_type,
-    created_at: `${lastPrefix}${ms < 10 ? '00' : ms < 100 ? '0' : ''}${ms}Z`,
+    created_at: lastTime,
     key_hash: principal.key_hash ?? '',
     workspace_id: principal.workspace_id,
     organization_id: principal.organization_id,
