@@ -1,4 +1,5 @@
 import { expect, test } from 'vitest';
+import { GatewayError } from '../errors.ts';
 import { UpstreamError } from '../providers/dialect.ts';
 import { createLog } from './log.ts';
 
@@ -39,6 +40,17 @@ test('the cause of an unreadable answer is logged without its message, which quo
     expect(JSON.parse(line)).toMatchObject({ err: { cause: { failure: 'invalid_response' } } });
     expect(line).not.toContain('secret');
   }
+});
+
+test('a refusal is logged without a stack, and its cause with one', () => {
+  const [refusal = '', fault = ''] = logged('info', (log) => {
+    log.error({ err: new GatewayError(503, 'Try again soon') }, 'request failed');
+    log.error({ err: new GatewayError(500, 'Failed', { cause: new TypeError('x is undefined') }) }, 'request failed');
+  });
+  expect((JSON.parse(refusal) as { err: unknown }).err).toEqual({ type: 'GatewayError', message: 'Try again soon' });
+  const { err } = JSON.parse(fault) as { err: { cause: Record<string, unknown> } };
+  expect(err).toEqual({ type: 'GatewayError', message: 'Failed', cause: err.cause });
+  expect(err.cause).toMatchObject({ message: 'x is undefined', stack: expect.stringContaining('log.test.ts') as string });
 });
 
 test('a level above info omits requests', () => {
