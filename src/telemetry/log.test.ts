@@ -50,7 +50,10 @@ test('a refusal is logged without a stack, and its cause with one', () => {
   expect((JSON.parse(refusal) as { err: unknown }).err).toEqual({ type: 'GatewayError', message: 'Try again soon' });
   const { err } = JSON.parse(fault) as { err: { cause: Record<string, unknown> } };
   expect(err).toEqual({ type: 'GatewayError', message: 'Failed', cause: err.cause });
-  expect(err.cause).toMatchObject({ message: 'x is undefined', stack: expect.stringContaining('log.test.ts') as string });
+  expect(err.cause).toMatchObject({
+    message: 'x is undefined',
+    stack: expect.stringContaining('log.test.ts') as string,
+  });
 });
 
 test('a level above info omits requests', () => {
