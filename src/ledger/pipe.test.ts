@@ -147,3 +147,49 @@ test('an internal error while a batch is built loses no outcome and keeps the or
   expect(errors).toEqual(['a batch of outcomes cannot be built; trying again']);
   await pipe.stop();
 });
+
+test('125 outcomes are sent at once, and fewer after a quarter of a second', async () => {
+  vi.useFakeTimers({ toFake: ['setTimeout', 'clearTimeout'] });
+  try {
+    const sizes: number[] = [];
+    const unexpected = () => Promise.reject(new Error('not expected'));
+    const pipe = new Pipe({
+      store: {
+        position: unexpected,
+        register: unexpected,
+        watch: unexpected,
+        keepAlive: unexpected,
+        look: unexpected,
+        settle: ({ settles }) => {
+          sizes.push(settles.length);
+          return Promise.resolve({ is: 'applied', windows: [], now: 0 });
+        },
+      },
+      node: 'n',
+      epoch: 1,
+      clock: realClock(() => 0),
+      log: { info() {}, warn() {}, error() {} },
+      freeze: () => ({ windows: [], divisor: 2 }),
+      onApplied: () => {},
+      onLost: unexpected,
+    });
+    const pass = async (ms: number) => {
+      await vi.advanceTimersByTimeAsync(ms);
+      await new Promise((resolve) => setImmediate(resolve));
+    };
+    for (let count = 0; count < 124; count++) pipe.push(settle);
+    await pass(10);
+    expect(sizes).toEqual([]);
+    pipe.push(settle);
+    await pass(10);
+    expect(sizes).toEqual([125]);
+    pipe.push(settle);
+    await pass(200);
+    expect(sizes).toEqual([125]);
+    await pass(60);
+    expect(sizes).toEqual([125, 1]);
+    await pipe.stop();
+  } finally {
+    vi.useRealTimers();
+  }
+});

@@ -13,7 +13,7 @@ import { storable } from './storable-settle.ts';
 
 /** The time between two batches for the store. */
 const FLUSH_INTERVAL_MS = 250;
-/** Outcomes that are flushed without waiting for `FLUSH_INTERVAL_MS`. */
+/** Outcomes that are flushed without waiting for `FLUSH_INTERVAL_MS`. The loop prepares a batch in one turn, so more of them delay all requests. */
 const FLUSH_EAGER_RECORDS = 125;
 /** The wait after a failed flush: doubled from the first value to the last. */
 const FLUSH_RETRY_MS = 100;

@@ -234,8 +234,7 @@ class SqliteConnection implements DatabaseConnection {
     }
   }
 
-  // biome-ignore lint/correctness/useYield: the interface wants a generator; nothing here streams rows.
-  async *streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
+  streamQuery<R>(): AsyncIterableIterator<QueryResult<R>> {
     throw new Error('The SQLite driver does not stream rows; page by key instead');
   }
 }

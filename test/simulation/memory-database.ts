@@ -31,8 +31,7 @@ function connectionTo(statements: SqliteStatements): DatabaseConnection {
       const { rows, changes } = statements.query(query.sql, query.parameters as SQLInputValue[]);
       return { rows: rows as never[], numAffectedRows: BigInt(changes ?? 0) };
     },
-    // biome-ignore lint/correctness/useYield: the interface wants a generator; nothing here streams rows.
-    async *streamQuery() {
+    streamQuery() {
       throw new Error('Nothing is streamed');
     },
   };

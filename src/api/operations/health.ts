@@ -45,7 +45,7 @@ export function health(server: Server, { unready }: HealthOptions): void {
     handler: async (_request, reply: HttpReply) => {
       const reason = await unready();
       if (reason === undefined) return { status: 'ok' as const };
-      // Sent and not thrown, because a thrown one is logged as the error of a request, for each probe during a start.
+      // Sent, not thrown: a thrown error is logged as a failed request, for each probe during a start.
       const body = errorBody(new GatewayError(503, `Not ready: ${reason}`), null);
       void reply.code(503).header('content-type', 'application/json; charset=utf-8').send(JSON.stringify(body));
       return undefined;
